@@ -32,7 +32,7 @@ struct sl_store {
     const char *name; /* for errors; owned by the store */
 };
 
-#define X(name) extern const sl_store_kind sl_store_##name;
+#define X(name, listed) extern const sl_store_kind sl_store_##name;
 #include "store/stores.def"
 #undef X
 
@@ -52,5 +52,12 @@ void sl_store_close(sl_store *store);
 sl_status sl_store_read(sl_store *store, uint64_t offset, void *dst, size_t size, sl_error *err);
 /* The bytes in place, or NULL if the kind has no addresses or the range is outside. */
 const void *sl_store_map(sl_store *store, uint64_t offset, size_t size);
+
+/* ---- for the kinds: the common part of open and close ---- */
+
+/* A zeroed block of struct_bytes (account io) that begins with a filled sl_store, a copy of the name behind it. */
+sl_status sl_store_make(sl_ledger *ledger, const sl_store_kind *kind, size_t struct_bytes,
+                        const char *name, sl_store **out, sl_error *err);
+void sl_store_unmake(sl_store *store, size_t struct_bytes);
 
 #endif
