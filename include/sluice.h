@@ -128,14 +128,19 @@ typedef struct sl_session sl_session;
 
 typedef struct sl_engine_options {
     size_t size;
-    int32_t
-        n_thread; /* compute threads, the caller's included; 0: one a usable core (affinity, cgroup quota) */
-    const char *
-        isa; /* "scalar", "avx2", ...; NULL: the best that the CPU has; one it lacks is SL_ENOTSUP */
-    size_t limit_bytes; /* bound on the ledger's total; 0: none */
+    /* Compute threads, the caller's included; 0: one a usable core (affinity, cgroup quota). */
+    int32_t n_thread;
+    /* "scalar", "avx2", ...; NULL: the best that the CPU has; one that it lacks is SL_ENOTSUP. */
+    const char *isa;
+    /* Bound on the ledger's total; 0: none. */
+    size_t limit_bytes;
+    /* How activations meet quantised weights: NULL or "fast": int8 dot products where the type has them; "exact": f32
+     * activations for every type, slower, for measuring what the int8 path costs. */
+    const char *act;
 } sl_engine_options;
 
-/* SL_EINVAL (n_thread out of 0..SL_MAX_THREADS), SL_ENOTSUP (isa), SL_ENOMEM, SL_EBUDGET. */
+/* SL_EINVAL (n_thread outside 0..256, an unknown isa or act), SL_ENOTSUP (an isa that this CPU lacks), SL_ENOMEM,
+ * SL_EBUDGET. */
 SL_API sl_status sl_engine_open(const sl_engine_options *options, sl_engine **out, sl_error *err);
 SL_API void sl_engine_close(sl_engine *engine); /* after its models, files and sessions */
 SL_API void sl_engine_memory(const sl_engine *engine, sl_memory *out);
@@ -314,10 +319,10 @@ SL_API sl_status sl_chat_tokenize(const sl_model *model, const sl_message *messa
 
 typedef struct sl_session_options {
     size_t size;
-    int32_t
-        n_ctx; /* most tokens the session can hold; 0: min(the model's training context, 4096) */
-    int32_t n_batch;     /* most rows of one pass, that is the prefill chunk; 0: 256 */
-    int32_t n_page;      /* tokens a KV page, a power of two in 16..256; 0: 16 */
+    int32_t n_ctx;   /* most tokens of the session; 0: min(the model's training context, 4096) */
+    int32_t n_batch; /* most rows of one pass, that is the prefill chunk; 0: 256 */
+    int32_t n_page;  /* tokens a KV page, a power of two in 16..256; 0: 16 */
+    int32_t n_out;   /* rows of logits made at once; 0: 1. More is faster for SL_WANT_ALL */
     const char *kv_type; /* "f16" (default), "f32" */
 } sl_session_options;
 
@@ -395,7 +400,8 @@ typedef struct sl_generate_result {
  * completes none. false ends the generation (SL_FINISH_CALLBACK). */
 typedef bool (*sl_text_fn)(void *user, int32_t id, const char *text, size_t n_text);
 
-/* Append the prompt, then generate. on_text may be NULL; result may be NULL. Statuses as sl_session_eval. */
+/* Append the prompt, then generate. The last sampled token is not evaluated: afterwards the KV cache holds the prompt
+ * and the generated tokens but the last (all of them when an end-of-generation token was sampled). on_text may be NULL; result may be NULL. Statuses as sl_session_eval. */
 SL_API sl_status sl_generate(sl_session *session, const int32_t *ids, size_t n_ids,
                              const sl_generate_options *options, sl_text_fn on_text, void *user,
                              sl_generate_result *result, sl_error *err);

@@ -153,3 +153,21 @@ void sl_release(sl_ledger *ledger, sl_account account, void *p, size_t size) {
     system_give(p, size);
     sl_unbook(ledger, account, size);
 }
+
+sl_status sl_alloc_bulk(sl_ledger *ledger, sl_account account, size_t size, void **out,
+                        const char *what, sl_error *err) {
+    if (!ledger->dry) {
+        return sl_alloc(ledger, account, size, out, what, err);
+    }
+    SL_TRY(sl_book(ledger, account, size, what, err));
+    *out = NULL;
+    return SL_OK;
+}
+
+void sl_release_bulk(sl_ledger *ledger, sl_account account, void *p, size_t size) {
+    if (ledger->dry) {
+        sl_unbook(ledger, account, size);
+    } else {
+        sl_release(ledger, account, p, size);
+    }
+}

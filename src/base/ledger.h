@@ -22,7 +22,7 @@ typedef struct sl_ledger {
     _Atomic size_t mapped;
     _Atomic uint64_t n_alloc;
     size_t limit; /* 0: none */
-    bool dry;     /* weights are booked but not allocated: for estimates */
+    bool dry;     /* bulk blocks are booked but not allocated: for estimates */
     /* Tests: when >= 0, counts down at each allocation; the one that finds 0 fails, and so do all later ones. -1: off. */
     _Atomic int64_t fail_after;
 } sl_ledger;
@@ -46,7 +46,12 @@ sl_status sl_resize(sl_ledger *ledger, sl_account account, void **p, size_t old_
 /* p NULL is fine. size is what was asked for. */
 void sl_release(sl_ledger *ledger, sl_account account, void *p, size_t size);
 
-/* Book bytes without allocating (dry weights); pairs with sl_unbook. SL_EBUDGET. */
+/* Large blocks (weights, KV, scratch) that an estimate books but does not take: on a dry ledger *out becomes NULL. */
+sl_status sl_alloc_bulk(sl_ledger *ledger, sl_account account, size_t size, void **out,
+                        const char *what, sl_error *err);
+void sl_release_bulk(sl_ledger *ledger, sl_account account, void *p, size_t size);
+
+/* Book bytes without allocating; pairs with sl_unbook. SL_EBUDGET. */
 sl_status sl_book(sl_ledger *ledger, sl_account account, size_t size, const char *what,
                   sl_error *err);
 void sl_unbook(sl_ledger *ledger, sl_account account, size_t size);
