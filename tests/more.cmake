@@ -1,0 +1,2 @@
+# Cases that are not one C program of tests/.
+add_subdirectory(fuzz)
