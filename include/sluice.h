@@ -158,8 +158,8 @@ typedef struct sl_about {
     size_t ram_bytes;     /* of the machine */
 } sl_about;
 
-SL_API void sl_engine_about(const sl_engine *engine,
-                            sl_about *out); /* strings live as long as the engine */
+/* The strings live as long as the engine. */
+SL_API void sl_engine_about(const sl_engine *engine, sl_about *out);
 
 /* Where the bytes of a model come from when they are not in a file system. Either `data`, or `read`. */
 typedef struct sl_source {
@@ -176,8 +176,8 @@ typedef struct sl_source {
 typedef struct sl_file_options {
     size_t size;
     const char *store; /* "mmap" (default), "direct" */
-    const sl_source
-        *source; /* instead of the path (the path then only names it in errors; may be NULL) */
+    /* Instead of the path, which then only names it in errors and may be NULL. */
+    const sl_source *source;
 } sl_file_options;
 
 typedef struct sl_tensor_info {
@@ -214,7 +214,9 @@ SL_API sl_status sl_file_get_tensor(const sl_file *file, int64_t i_tensor, sl_te
 SL_API sl_status sl_file_get_meta(const sl_file *file, int64_t i_meta, bool full, const char **key,
                                   char *type, size_t cap_type, char *text, size_t cap_text,
                                   size_t *n_text);
-/* Number of elements of a metadata entry (1 for a scalar), and element i_item as text; SL_EINVAL out of range. */
+/* Number of elements of a metadata entry (1 for a scalar); -1 out of range. */
+SL_API int64_t sl_file_meta_count(const sl_file *file, int64_t i_meta);
+/* Element i_item of a metadata entry as text; SL_EINVAL out of range. */
 SL_API sl_status sl_file_get_meta_item(const sl_file *file, int64_t i_meta, int64_t i_item,
                                        char *text, size_t cap_text, size_t *n_text);
 SL_API int64_t sl_file_find_meta(const sl_file *file, const char *key); /* index, or -1 */
@@ -225,9 +227,10 @@ typedef struct sl_model_options {
     size_t size;
     const char *store;       /* "mmap" (default), "direct" */
     const sl_source *source; /* instead of the path */
-    const char *
-        tokenizer_json; /* path of a tokenizer.json to use instead of the file's own vocabulary; NULL: none */
-    bool vocab_only; /* no weights: tokenizer and chat template only */
+    /* Path of a tokenizer.json to use instead of the file's own vocabulary; NULL: none. */
+    const char *tokenizer_json;
+    /* No weights: tokenizer and chat template only. */
+    bool vocab_only;
     /* Called from the opening thread as weights arrive, share in 0..1; false cancels (SL_ECANCEL). May be NULL. */
     bool (*progress)(void *user, float share);
     void *progress_user;
@@ -247,8 +250,7 @@ typedef struct sl_model_info {
     uint64_t n_param;
     uint64_t weight_bytes; /* as stored */
     const char *tokenizer; /* "bpe llama-bpe", "spm", ... */
-    const char *
-        chat; /* chat template form: "chatml", "llama3", "gemma", "mistral", or "" (none recognised) */
+    const char *chat; /* form of the chat template: "chatml", ...; "": none, or none recognised */
     int32_t id_bos, id_eos, id_eot, id_unk, id_pad; /* -1: none */
 } sl_model_info;
 
@@ -335,8 +337,8 @@ SL_API sl_status sl_session_estimate(const sl_model *model, const sl_session_opt
 
 SL_API int32_t sl_session_n_ctx(const sl_session *session);
 SL_API int32_t sl_session_n_past(const sl_session *session); /* tokens in the KV cache */
-SL_API sl_status sl_session_rewind(sl_session *session, int32_t n_past,
-                                   sl_error *err); /* forget all after the first n_past */
+/* Forget all tokens after the first n_past. SL_EINVAL outside 0..n_past now. */
+SL_API sl_status sl_session_rewind(sl_session *session, int32_t n_past, sl_error *err);
 
 /* Which rows of an eval get logits. */
 typedef enum sl_want { SL_WANT_NONE, SL_WANT_LAST, SL_WANT_ALL } sl_want;
@@ -362,8 +364,8 @@ typedef struct sl_sampling {
     int32_t top_k;     /* 0: off */
     float top_p;       /* 0 or 1: off */
     float min_p;       /* 0: off */
-    float
-        repeat_penalty; /* 0 or 1: off; divides positive, multiplies negative logits of recent tokens */
+    /* Divides the positive and multiplies the negative logits of recent tokens; 0 or 1: off. */
+    float repeat_penalty;
     int32_t repeat_last_n; /* how many recent tokens count; 0: 64; -1: all */
     uint64_t seed;         /* the same seed, model and prompt give the same text */
 } sl_sampling;
@@ -372,9 +374,9 @@ typedef struct sl_generate_options {
     size_t size;
     int32_t max_tokens; /* 0: until the context is full */
     sl_sampling sampling;
-    const char *const
-        *stop; /* stop strings: generation ends before the first; found across token boundaries */
-    size_t n_stop;   /* at most 16 of at most 1024 bytes */
+    /* Stop strings, at most 16 of 1..1024 bytes: the text ends before the first; found across token boundaries. */
+    const char *const *stop;
+    size_t n_stop;
     bool ignore_eog; /* go on after an end-of-generation token */
 } sl_generate_options;
 

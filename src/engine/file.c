@@ -201,6 +201,12 @@ sl_status sl_file_get_meta_item(const sl_file *file, int64_t i_meta, int64_t i_i
     return SL_OK;
 }
 
+int64_t sl_file_meta_count(const sl_file *file, int64_t i_meta) {
+    return file != NULL && i_meta >= 0 && i_meta < file->container->n_meta
+               ? file->container->meta[i_meta].n_item
+               : -1;
+}
+
 int64_t sl_file_find_meta(const sl_file *file, const char *key) {
     const sl_meta *m = file != NULL && key != NULL ? sl_meta_find(file->container, key) : NULL;
     return m != NULL ? (int64_t)(m - file->container->meta) : -1;
