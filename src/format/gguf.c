@@ -15,9 +15,10 @@
  * A split model is several such files: the first has the metadata, each has its own tensors, and split.no, split.count
  * (and in the first split.tensors.count) tie them together.
  *
- * One walk reads the header. Where the store has addresses it runs in place. Where not it runs twice: first through a
- * small window that forgets what it has read, which checks everything and finds the header's length; then over the whole
- * header in memory, which the metadata values keep pointing into.
+ * The header is walked twice. The first walk checks everything, allocates nothing and finds the header's length; the
+ * second fills the directory. Where the store has addresses both run in place. Where not, the first sees the header
+ * through a small window that forgets what it has read, and the second sees a copy of exactly the header's length, which
+ * the metadata values keep pointing into.
  *
  * Invariants  memory is bounded by the file's real size, whatever its counts say; time is linear in the header.
  * Threads     open on one; read-only afterwards.
@@ -37,14 +38,14 @@ typedef struct gguf_own {
 
 /* ---- one file ------------------------------------------------------------------------------------------------------ */
 
-/* The first walk, through a window: leaves the reader at the header's end. */
+/* The first walk: checks all of the header and leaves the reader at its end. */
 static sl_status gguf_scan(sl_gguf_part *part, sl_error *err) {
     SL_TRY(sl_gguf_walk_head(part, err));
     SL_TRY(sl_gguf_walk_meta(part, err));
     return sl_gguf_walk_tensors(part, NULL, 0, NULL, err);
 }
 
-/* Put the whole header where the walk can point into it. */
+/* Put the whole header where the second walk can point into it. */
 static sl_status gguf_prepare(sl_gguf_part *part, sl_store *store, sl_error *err) {
     *part = (sl_gguf_part){.r = {.store = store}};
     size_t size;
@@ -52,7 +53,7 @@ static sl_status gguf_prepare(sl_gguf_part *part, sl_store *store, sl_error *err
         part->r.window = (const uint8_t *)sl_store_map(store, 0, size);
         if (part->r.window != NULL) {
             part->r.n_window = size;
-            return SL_OK;
+            return gguf_scan(part, err);
         }
     }
     void *window;
@@ -91,7 +92,7 @@ static sl_status gguf_read_meta(sl_gguf_part *part, sl_arena *arena, sl_error *e
     sl_arena scratch;
     sl_arena_init(&scratch, arena->ledger, SL_ACCOUNT_IO, 1024);
     sl_name_index index;
-    int64_t i_twin;
+    int64_t i_twin = -1;
     sl_status status = sl_name_index_build(&index, &scratch, part->meta, sizeof(sl_meta),
                                            (int64_t)part->n_meta, &i_twin, NULL, err);
     if (status == SL_OK && i_twin >= 0) {
