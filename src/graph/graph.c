@@ -97,6 +97,8 @@ sl_status sl_graph_add(sl_graph *g, const sl_op *op, sl_error *err) {
     return SL_OK;
 }
 
+void sl_graph_keep(sl_graph *g, int32_t i_value) { g->value[i_value].i_last = g->n_op - 1; }
+
 sl_status sl_graph_begin(sl_graph *g, sl_error *err) {
     if (g->n_program >= g->cap_program) {
         return SL_FAIL(err, SL_EINTERNAL, "graph: more than %d programs", g->cap_program);

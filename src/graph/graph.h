@@ -122,6 +122,9 @@ sl_status sl_graph_value(sl_graph *g, sl_rows rows, sl_act act, int64_t n_elem, 
                          sl_error *err);
 /* Append an op to the current program; updates the lifetimes of its values. */
 sl_status sl_graph_add(sl_graph *g, const sl_op *op, sl_error *err);
+/* The value lives until the last op added so far, although none of them reads it so late: for the head, which runs
+ * several times over the same input. */
+void sl_graph_keep(sl_graph *g, int32_t i_value);
 sl_status sl_graph_begin(sl_graph *g, sl_error *err); /* a new program starts here */
 sl_status sl_graph_rope(sl_graph *g, const sl_rope *rope, int32_t *out, sl_error *err);
 

@@ -257,5 +257,6 @@ sl_status sl_build_head(sl_build *b, int32_t x, sl_error *err) {
         cap.u.softcap.cap = hp->final_softcap;
         SL_TRY(sl_graph_add(build_graph(b), &cap, err));
     }
+    sl_graph_keep(build_graph(b), x);
     return SL_OK;
 }
