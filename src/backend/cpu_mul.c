@@ -17,14 +17,17 @@
 #define CPU_MUL_X_BYTES ((int64_t)160 << 10)
 #define CPU_MUL_W_BYTES ((int64_t)24 << 10)
 #define CPU_MUL_ROWS_MAX 64
+#define CPU_MUL_SHARE 8 /* chunks a thread, at least, where the matrix has the rows */
 #define CPU_MUL_GLU_COLS 16
 
 static int64_t cpu_min(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t cpu_max(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* Weight rows a chunk: a multiple of 8 for the kernels' tiles. */
-static int64_t cpu_chunk_rows(const sl_weight_view *w) {
-    const int64_t rows = CPU_MUL_W_BYTES / (int64_t)cpu_max(1, (int64_t)w->row_bytes) / 8 * 8;
+/* Weight rows a chunk: a multiple of 8 for the kernels' tiles, few enough that each thread gets several chunks. */
+static int64_t cpu_chunk_rows(const sl_weight_view *w, const sl_member *me) {
+    const int64_t by_bytes = CPU_MUL_W_BYTES / cpu_max(1, (int64_t)w->row_bytes);
+    const int64_t by_share = w->n_row / (me->n_thread * CPU_MUL_SHARE);
+    const int64_t rows = (cpu_min(by_bytes, by_share) + 7) / 8 * 8;
     return cpu_max(8, cpu_min(rows, CPU_MUL_ROWS_MAX));
 }
 
@@ -83,7 +86,7 @@ void cpu_op_mul(const cpu_backend *b, const sl_pass *p, const sl_op *op, sl_memb
     int64_t n_part[SL_OP_MUL_MAX] = {0}, n_row_part[SL_OP_MUL_MAX] = {0}, n_chunk = 0;
     for (int32_t j = 0; j < op->u.mul.n; j++) {
         const sl_weight_view *w = &p->weight[op->w[j]];
-        n_row_part[j] = cpu_ceil(w->n_row, cpu_chunk_rows(w));
+        n_row_part[j] = cpu_ceil(w->n_row, cpu_chunk_rows(w, me));
         n_part[j] =
             n_row_part[j] * cpu_ceil(n_col, cpu_chunk_cols(&p->graph->value[op->in[j]], n_col));
         n_chunk += n_part[j];
@@ -95,7 +98,7 @@ void cpu_op_mul(const cpu_backend *b, const sl_pass *p, const sl_op *op, sl_memb
             i -= n_part[j++];
         }
         const sl_weight_view *w = &p->weight[op->w[j]];
-        const int64_t rows = cpu_chunk_rows(w);
+        const int64_t rows = cpu_chunk_rows(w, me);
         const int64_t cols = cpu_chunk_cols(&p->graph->value[op->in[j]], n_col);
         const int64_t r0 = i % n_row_part[j] * rows, c0 = i / n_row_part[j] * cols;
         cpu_mul_tile(b, p, op, j, r0, cpu_min(r0 + rows, w->n_row), c0, cpu_min(c0 + cols, n_col));
@@ -105,7 +108,7 @@ void cpu_op_mul(const cpu_backend *b, const sl_pass *p, const sl_op *op, sl_memb
 void cpu_op_mul_glu(const cpu_backend *b, const sl_pass *p, const sl_op *op, sl_member *me) {
     const int64_t n_col = cpu_n_row(p, op);
     const sl_weight_view *gate = &p->weight[op->w[0]], *up = &p->weight[op->w[1]];
-    const int64_t rows = cpu_min(cpu_chunk_rows(gate), cpu_chunk_rows(up));
+    const int64_t rows = cpu_min(cpu_chunk_rows(gate, me), cpu_chunk_rows(up, me));
     const int64_t cols = cpu_min(cpu_chunk_cols(&p->graph->value[op->in[0]], n_col),
                                  cpu_chunk_cols(&p->graph->value[op->in[1]], n_col));
     const int64_t n_row_part = cpu_ceil(gate->n_row, rows);
