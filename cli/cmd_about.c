@@ -40,16 +40,26 @@ static void about_json(const sl_about *about, const char *folder, const cli_mode
     cli_json_close(&j);
 }
 
+/* Words separated by spaces, with their name in front. */
+static void about_words(const char *name, const char *words) {
+    cli_outf("%-10s", name);
+    for (size_t n = 0; *words != '\0'; words += n + strspn(words + n, " ")) {
+        n = strcspn(words, " ");
+        cli_outf(" %.*s", (int)n, words);
+    }
+    cli_outf("\n");
+}
+
 static void about_text(const sl_about *about, const char *folder, const cli_model_entry *model,
                        size_t n_model) {
     cli_outf("sluice %s\n\n", about->version);
     cli_outf("machine    %d usable cores, %s memory\n", (int)about->n_core,
              cli_size_text(about->ram_bytes).text);
     cli_outf("kernels    %s (this CPU runs: %s)\n", about->isa, about->isas);
-    cli_outf("backends   %s\n", about->backends);
-    cli_outf("stores     %s\n", about->stores);
-    cli_outf("models of  %s\n", about->archs);
-    cli_outf("weights    %s\n", about->qtypes);
+    about_words("backends", about->backends);
+    about_words("stores", about->stores);
+    about_words("models of", about->archs);
+    about_words("weights", about->qtypes);
     cli_outf("\nfetched models in %s\n", folder != NULL ? folder : "(no folder: HOME is not set)");
     for (size_t i = 0; i < n_model; i++) {
         cli_outf("  %-14s %10s  %s\n", model[i].name, cli_size_text(model[i].size_bytes).text,

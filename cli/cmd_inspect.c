@@ -40,7 +40,8 @@ typedef struct inspect_type {
 } inspect_type;
 
 #define INSPECT_MAX_TYPES 64
-#define INSPECT_WIDTH 96
+/* Bytes of a metadata value that are shown without --full. */
+#define INSPECT_WIDTH 72
 
 /* Tensors by weight type, the order of first use. */
 static size_t inspect_types(const inspect_facts *facts, inspect_type types[INSPECT_MAX_TYPES]) {
@@ -69,7 +70,7 @@ static size_t inspect_types(const inspect_facts *facts, inspect_type types[INSPE
 /* One metadata value as text in memory of our own, n its length; NULL: no memory. i_item -1: the whole value. */
 static char *inspect_meta(const inspect_facts *facts, int64_t i_meta, int64_t i_item, bool full,
                           const char **key, char *type, size_t cap_type, size_t *n) {
-    size_t cap = full ? 4096 : INSPECT_WIDTH;
+    size_t cap = 4096;
     for (;;) {
         char *text = malloc(cap);
         if (text == NULL) {
@@ -86,12 +87,24 @@ static char *inspect_meta(const inspect_facts *facts, int64_t i_meta, int64_t i_
             *n = 0;
             return text;
         }
-        if (*n < cap || !full) {
+        if (*n < cap) {
+            return text;
+        }
+        if (!full) { /* a short form is far shorter; what is cut here is cut anyway */
+            *n = cap - 1;
             return text;
         }
         cap = *n + 1;
         free(text);
     }
+}
+
+/* The longest beginning of at most n bytes that ends no character in the middle. */
+static size_t inspect_cut(const char *text, size_t n) {
+    while (n > 0 && ((unsigned char)text[n] & 0xC0) == 0x80) {
+        n--;
+    }
+    return n;
 }
 
 static void inspect_print_ids(const sl_model_info *model) {
@@ -187,7 +200,11 @@ static int inspect_text(const inspect_facts *facts) {
         if (text == NULL) {
             return cli_fail(CLI_FAILED, "the system has no more memory");
         }
-        cli_outf("  %-42s %-16s %s\n", key, type, text);
+        cli_outf("  %-42s %-16s ", key, type);
+        const bool cut = !facts->full && n > INSPECT_WIDTH;
+        cli_out_escaped(text, cut ? inspect_cut(text, INSPECT_WIDTH) : n);
+        cli_out("...", cut ? 3 : 0);
+        cli_out("\n", 1);
         free(text);
     }
     if (facts->full) {

@@ -43,8 +43,6 @@ typedef struct run_state {
     bool notice_shown;
     int notice_percent;
     /* of the generation */
-    uint64_t begin_us, first_us, last_us;
-    int32_t n_seen; /* calls with a token */
     cli_text text;  /* with --json: the text */
     cli_text made;  /* with --json: the ids */
     bool line_open; /* the last byte shown was no line feed */
@@ -209,14 +207,10 @@ static int run_open_session(run_state *run) {
 
 static bool run_on_text(void *user, int32_t id, const char *text, size_t n_text) {
     run_state *run = user;
-    run->last_us = cli_now_us();
-    if (run->n_seen == 0) {
-        run->first_us = run->last_us;
-    }
-    run->n_seen++;
     if (run->args->common.json) {
+        /* The last call of a generation may bring text that was held back, and no token. */
         if (!cli_text_put(&run->text, text, n_text) ||
-            !cli_text_put(&run->made, (const char *)&id, sizeof id)) {
+            (id >= 0 && !cli_text_put(&run->made, (const char *)&id, sizeof id))) {
             run->no_memory = true;
             return false;
         }
@@ -257,7 +251,6 @@ static int run_generate(run_state *run) {
         .stop = args->stop.item,
         .n_stop = args->stop.n,
     };
-    run->begin_us = cli_now_us();
     run->result.seed = options.sampling.seed;
     run->result.i_stop = -1;
     const sl_status status = sl_generate(run->session, run->ids, run->n_ids, &options, run_on_text,
@@ -273,14 +266,7 @@ static int run_generate(run_state *run) {
         run->finished = true;
         return CLI_OK;
     }
-    if (status == SL_ECANCEL) {
-        /* The library gives no result for a call that did not come to its end; our own clock has the same numbers. */
-        const bool any = run->n_seen > 0;
-        run->result.n_prompt = any ? (int32_t)run->n_ids : 0;
-        run->result.n_generated = run->n_seen;
-        run->result.first_us = any ? run->first_us - run->begin_us : 0;
-        run->result.prefill_us = run->result.first_us;
-        run->result.decode_us = any ? run->last_us - run->first_us : 0;
+    if (status == SL_ECANCEL) { /* the result says how far it came */
         return CLI_OK;
     }
     return cli_fail(CLI_FAILED, "%s", err.text);
@@ -559,11 +545,11 @@ static const cli_option run_options[] = {
      .letter = 't',
      .kind = cli_kind_auto,
      RUN_AT(n_thread),
-     .arg = "N",
+     .arg = "N|auto",
      .initial = "auto",
      .low = 1,
      .high = 256,
-     .help = "compute threads; auto: one a usable core"},
+     .help = "compute threads; auto means one a usable core"},
     {.name = "isa",
      .kind = cli_kind_text,
      RUN_AT(isa),

@@ -37,18 +37,7 @@ static void tokenize_show_table(const sl_model *model, const int32_t *ids, size_
         size_t n_bytes;
         const char *bytes = tokenize_bytes(model, ids[i], &n_bytes);
         cli_outf("%8d  \"", (int)ids[i]);
-        for (size_t k = 0; k < n_bytes;) {
-            uint32_t point;
-            const size_t size = cli_utf8(bytes + k, n_bytes - k, &point);
-            if (size == 0 || point < 0x20 || point == 0x7F) {
-                const unsigned char byte = (unsigned char)bytes[k];
-                cli_outf(byte == '\n' ? "\\n" : byte == '\t' ? "\\t" : "\\x%02x", byte);
-                k++;
-            } else {
-                cli_outf(point == '"' || point == '\\' ? "\\%.*s" : "%.*s", (int)size, bytes + k);
-                k += size;
-            }
-        }
+        cli_out_escaped(bytes, n_bytes);
         cli_outf("\"%s\n", sl_token_is_control(model, ids[i]) ? "  control" : "");
     }
     cli_outf("%zu token%s\n", n, n == 1 ? "" : "s");

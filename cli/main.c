@@ -50,10 +50,10 @@ static const cli_command *main_find(const char *name) {
 }
 
 static int main_unknown(const char *name) {
-    const char *names[32];
-    size_t n = 0;
-    for (; n < cli_n_command && n < 32; n++) {
-        names[n] = cli_commands[n]->name;
+    const char *names[32] = {"--help", "--version"};
+    size_t n = 2;
+    for (size_t i = 0; i < cli_n_command && n < 32; i++) {
+        names[n++] = cli_commands[i]->name;
     }
     const char *near = cli_nearest(name, names, n);
     const char *kind = name[0] == '-' ? "option" : "command";

@@ -179,9 +179,10 @@ static bool options_unknown(const cli_command *command, const char *given) {
         names[n++] = command->options[i].name;
     }
     names[n++] = "help";
-    char word[64];
+    char word[64] = "";
     const char *bare = given + strspn(given, "-");
-    (void)snprintf(word, sizeof word, "%.*s", (int)strcspn(bare, "="), bare);
+    const size_t n_word = strcspn(bare, "=");
+    memcpy(word, bare, n_word < sizeof word ? n_word : sizeof word - 1);
     const char *near = strncmp(given, "--", 2) == 0 ? cli_nearest(word, names, n) : NULL;
     const int n_shown = (int)strcspn(given, "=");
     if (near != NULL) {
@@ -308,20 +309,17 @@ bool cli_options_parse(const cli_command *command, int argc, char **argv, void *
 /* Words of text from the help column on, broken at the width. */
 static void options_wrap(const char *text) {
     size_t column = OPTIONS_HELP_COLUMN;
-    while (*text != '\0') {
-        const size_t n = strcspn(text, " ");
-        if (column + n > OPTIONS_WIDTH && column > OPTIONS_HELP_COLUMN) {
+    for (size_t n = strcspn(text, " "); n != 0; n = strcspn(text, " ")) {
+        if (column > OPTIONS_HELP_COLUMN && column + 1 + n > OPTIONS_WIDTH) {
             cli_outf("\n%*s", OPTIONS_HELP_COLUMN, "");
             column = OPTIONS_HELP_COLUMN;
+        } else if (column > OPTIONS_HELP_COLUMN) {
+            cli_out(" ", 1);
+            column++;
         }
         cli_outf("%.*s", (int)n, text);
         column += n;
-        text += n;
-        if (*text == ' ') {
-            text++;
-            cli_out(" ", *text != '\0' ? 1 : 0);
-            column++;
-        }
+        text += n + strspn(text + n, " ");
     }
     cli_outf("\n");
 }

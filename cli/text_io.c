@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -155,8 +156,6 @@ int cli_fail(int code, const char *format, ...) {
     return code;
 }
 
-FILE *cli_out_raw(void) { return stdout; }
-
 bool cli_out_is_terminal(void) {
     static int known; /* 0: not asked yet, 1: no, 2: yes */
     if (known == 0) {
@@ -220,6 +219,29 @@ bool cli_outf(const char *format, ...) {
     const bool ok = cli_out(large, (size_t)n);
     free(large);
     return ok;
+}
+
+bool cli_out_escaped(const char *bytes, size_t n) {
+    size_t from = 0;
+    for (size_t i = 0; i < n;) {
+        uint32_t point = 0;
+        const size_t size = cli_utf8(bytes + i, n - i, &point);
+        const bool quoted = point == '"' || point == '\\';
+        if (size != 0 && !quoted && point >= 0x20 && !(point >= 0x7F && point < 0xA0)) {
+            i += size;
+            continue;
+        }
+        cli_out(bytes + from, i - from);
+        const unsigned char byte = (unsigned char)bytes[i];
+        if (size != 0 && (quoted || byte == '\n' || byte == '\t')) {
+            cli_outf("\\%c", byte == '\n' ? 'n' : byte == '\t' ? 't' : byte);
+        } else {
+            cli_outf("\\x%02x", byte);
+        }
+        i++;
+        from = i;
+    }
+    return cli_out(bytes + from, n - from);
 }
 
 bool cli_out_flush(void) {

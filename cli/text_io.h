@@ -9,7 +9,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #if defined(__GNUC__)
 #define CLI_PRINTF(i_format, i_first) __attribute__((format(printf, i_format, i_first)))
@@ -37,9 +36,10 @@ int cli_fail(int code, const char *format, ...) CLI_PRINTF(2, 3);
 /* Write to standard output. false when it cannot be written (any more); cli_out_end tells why. */
 bool cli_out(const char *bytes, size_t n);
 bool cli_outf(const char *format, ...) CLI_PRINTF(1, 2);
+/* As one line, in the manner of a C string: \n, \t, \", \\, and \xNN for other controls and for what is not UTF-8. */
+bool cli_out_escaped(const char *bytes, size_t n);
 bool cli_out_flush(void);
 bool cli_out_is_terminal(void);
-FILE *cli_out_raw(void); /* for text that is known to be safe */
 /* Flush; the exit code of the program: code, or CLI_FAILED when something was not written. A reader that went away is
  * no fault worth a message, anything else is. */
 int cli_out_end(int code);
