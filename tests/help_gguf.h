@@ -79,4 +79,17 @@ help_gguf_tensor_row *help_gguf_tensor(help_gguf *g, const char *name, uint32_t 
 const uint8_t *help_gguf_bytes(help_gguf *g, size_t *n);
 void help_gguf_write(help_gguf *g, const char *path);
 
+/* ---- opening bytes in every way there is ---- */
+
+enum { HELP_BY_MEMORY, HELP_BY_CALLBACK, HELP_BY_MMAP, HELP_BY_DIRECT, HELP_N_WAY };
+const char *help_way_name(int way);
+
+/* bytes stay the caller's, until the container is closed. The last two ways go through a file in a temporary folder that
+ * is gone when this returns. With no bytes only those two are possible. */
+sl_status help_open_bytes(int way, sl_ledger *ledger, const void *bytes, size_t n,
+                          sl_container **out, sl_error *err);
+
+/* Read everything that a container promises; NULL, or what is wrong with it. */
+const char *help_walk_container(const sl_container *c);
+
 #endif
