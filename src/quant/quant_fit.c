@@ -59,8 +59,8 @@ static uint16_t fit_half(float d) {
 }
 
 /* The nearest values of the grid to x / step, as numbers. */
-static void fit_values(const quant_grid *grid, const float *x, int32_t n, float inverse,
-                       float *value) {
+static inline void fit_values(const quant_grid *grid, const float *x, int32_t n, float inverse,
+                              float *value) {
     const float low = (float)grid->low;
     const float high = (float)grid->high;
     for (int32_t i = 0; i < n; i++) {
@@ -73,7 +73,7 @@ static void fit_values(const quant_grid *grid, const float *x, int32_t n, float 
         return;
     }
     /* Climb the table: each middle between two values that lies below the number adds the difference. */
-    float found[QUANT_FIT_ELEM];
+    float found[32];
     for (int32_t i = 0; i < n; i++) {
         found[i] = low;
     }
@@ -94,8 +94,8 @@ typedef struct fit_sums {
 } fit_sums;
 
 /* What the nearest values for a step give. n is a multiple of 4. */
-static fit_sums fit_measure(const quant_grid *grid, const float *x, int32_t n, float step) {
-    float value[QUANT_FIT_ELEM];
+static inline fit_sums fit_run(const quant_grid *grid, const float *x, int32_t n, float step) {
+    float value[32];
     float error[4] = {0};
     float xv[4] = {0};
     float vv[4] = {0};
@@ -116,9 +116,14 @@ static fit_sums fit_measure(const quant_grid *grid, const float *x, int32_t n, f
     return (fit_sums){fit_lanes(error), fit_lanes(xv), fit_lanes(vv)};
 }
 
+/* The two sizes that there are, so that the compiler knows the loops' lengths. */
+static fit_sums fit_measure(const quant_grid *grid, const float *x, int32_t n, float step) {
+    return n == 16 ? fit_run(grid, x, 16, step) : fit_run(grid, x, 32, step);
+}
+
 static void fit_codes(const quant_grid *grid, const float *x, int32_t n, float step,
                       uint8_t *code) {
-    float value[QUANT_FIT_ELEM];
+    float value[32];
     if (fit_size(step) < FIT_STEP_MIN) {
         memset(value, 0, (size_t)n * sizeof *value);
         step = 1.0f;
@@ -265,9 +270,9 @@ typedef struct fit_line_sums {
     float xq;
 } fit_line_sums;
 
-/* What the nearest codes for a line give; the codes too, as numbers, if wanted. n is a multiple of 4. */
-static fit_line_sums fit_line_measure(const float *x, int32_t n, float high, fit_line line,
-                                      float *code) {
+/* What the nearest codes for a line give, and the codes as numbers. n is a multiple of 4. */
+static inline fit_line_sums fit_line_run(const float *x, int32_t n, float high, fit_line line,
+                                         float *code) {
     float error[4] = {0};
     float sum_q[4] = {0};
     float sum_qq[4] = {0};
@@ -275,22 +280,27 @@ static fit_line_sums fit_line_measure(const float *x, int32_t n, float high, fit
     const bool flat = line.step < FIT_STEP_MIN;
     const float step = flat ? 0.0f : line.step;
     const float inverse = flat ? 0.0f : 1.0f / step;
+    for (int32_t i = 0; i < n; i++) {
+        code[i] = fit_round(fit_clamp((x[i] - line.low) * inverse, 0.0f, high));
+    }
     for (int32_t i = 0; i < n; i += 4) {
         for (int32_t k = 0; k < 4; k++) {
-            const float v = x[i + k];
-            const float q = fit_round(fit_clamp((v - line.low) * inverse, 0.0f, high));
-            const float diff = v - (step * q + line.low);
+            const float q = code[i + k];
+            const float diff = x[i + k] - (step * q + line.low);
             error[k] += diff * diff;
             sum_q[k] += q;
             sum_qq[k] += q * q;
-            sum_xq[k] += v * q;
-            if (code != NULL) {
-                code[i + k] = q;
-            }
+            sum_xq[k] += x[i + k] * q;
         }
     }
     return (fit_line_sums){fit_lanes(error), fit_lanes(sum_q), fit_lanes(sum_qq),
                            fit_lanes(sum_xq)};
+}
+
+/* The two sizes that there are, so that the compiler knows the loops' lengths. */
+static fit_line_sums fit_line_measure(const float *x, int32_t n, float high, fit_line line) {
+    float code[32];
+    return n == 16 ? fit_line_run(x, 16, high, line, code) : fit_line_run(x, 32, high, line, code);
 }
 
 /* The least-squares line through the codes; through zero if its low end were above. */
@@ -327,9 +337,9 @@ static fit_line fit_range(const quant_affine *shape, const float *x) {
                                                  (float)(shape->n_more - 1);
         fit_line line = {(max - min) / (high + more), min};
         for (int32_t turn = 0; turn < 2; turn++) {
-            line = fit_line_solve(n, sum, fit_line_measure(x, n, high, line, NULL), line);
+            line = fit_line_solve(n, sum, fit_line_measure(x, n, high, line), line);
         }
-        const float error = fit_line_measure(x, n, high, line, NULL).error;
+        const float error = fit_line_measure(x, n, high, line).error;
         if (best_error < 0.0f || error < best_error) {
             best_error = error;
             best = line;
@@ -363,7 +373,7 @@ static float fit_scales_mins(const quant_affine *shape, const float *x, const fi
             }
             const fit_line tried = {pair.d * (float)s, -(pair.dmin * (float)m)};
             const float error =
-                fit_line_measure(part, shape->n_elem, (float)shape->code_high, tried, NULL).error;
+                fit_line_measure(part, shape->n_elem, (float)shape->code_high, tried).error;
             if (best_error < 0.0f || error < best_error) {
                 best_error = error;
                 scale[g] = s;
@@ -389,7 +399,7 @@ static fit_pair fit_refine_pair(const quant_affine *shape, const float *x, const
         const double m = min[g];
         const fit_line line = {pair.d * (float)scale[g], -(pair.dmin * (float)min[g])};
         const fit_line_sums sums =
-            fit_line_measure(part, shape->n_elem, (float)shape->code_high, line, NULL);
+            fit_line_measure(part, shape->n_elem, (float)shape->code_high, line);
         double sum_x = 0.0;
         for (int32_t i = 0; i < shape->n_elem; i++) {
             sum_x += (double)part[i];
@@ -447,9 +457,8 @@ void quant_fit_affine(const quant_affine *shape, const float *src, quant_block *
     for (int32_t g = 0; g < shape->n_group; g++) {
         const fit_line tried = {stored.d * (float)out->scale[g],
                                 -(stored.dmin * (float)out->min[g])};
-        float code[QUANT_FIT_ELEM];
-        fit_line_measure(x + g * shape->n_elem, shape->n_elem, (float)shape->code_high, tried,
-                         code);
+        float code[32];
+        fit_line_run(x + g * shape->n_elem, shape->n_elem, (float)shape->code_high, tried, code);
         for (int32_t i = 0; i < shape->n_elem; i++) {
             out->code[g * shape->n_elem + i] = (uint8_t)code[i];
         }

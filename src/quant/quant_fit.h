@@ -30,7 +30,7 @@ typedef struct quant_grid {
 typedef struct quant_scaled {
     const quant_grid *grid;
     int32_t n_group;
-    int32_t n_elem;    /* of a group */
+    int32_t n_elem;    /* of a group: 16 or 32 */
     int32_t scale_low; /* below 0 */
     int32_t scale_high;
     int32_t reach; /* integer scales tried to either side of the nearest */
@@ -38,7 +38,7 @@ typedef struct quant_scaled {
 
 typedef struct quant_affine {
     int32_t n_group;
-    int32_t n_elem; /* of a group */
+    int32_t n_elem; /* of a group: 16 or 32 */
     int32_t code_high;
     int32_t scale_high; /* of both scales and minima */
     /* First guesses: the range of a group covers code_high + more codes, for n_more numbers from more_low on. */
@@ -60,7 +60,8 @@ typedef struct quant_block {
 void quant_fit_scaled(const quant_scaled *shape, const float *src, quant_block *out);
 void quant_fit_affine(const quant_affine *shape, const float *src, quant_block *out);
 
-/* One group with a half-precision step of its own: w = d * value(code). Returns d. */
+/* One group with a half-precision step of its own: w = d * value(code); n is 16 or 32.
+ * Returns d. */
 uint16_t quant_fit_single(const quant_grid *grid, const float *src, int32_t n, uint8_t *code);
 
 #endif
