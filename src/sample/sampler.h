@@ -3,7 +3,7 @@
  * A chain of small filters over a list of candidates, in this order:
  *     repetition penalty -> top-k -> top-p -> min-p -> temperature -> draw
  * Each filter is one row of samplers.def. temperature 0 is greedy: the first id of the greatest logit, after the
- * penalty. The same seed, logits and history give the same id on every machine (own generator: PCG64 or xoshiro256**).
+ * penalty. The same seed, logits and history give the same id on every machine (own generator and exponential).
  *
  * NaN logits count as -infinity; if nothing is finite, the first id of the greatest is taken (never out of range).
  * Memory: one block at open (account misc), none later: sl_sampler_bytes.
