@@ -401,8 +401,9 @@ static int inspect_json(const inspect_facts *facts) {
 static int inspect_run(const void *opaque) {
     const inspect_args *args = opaque;
     char path[CLI_MAX_PATH];
-    if (!cli_model_path(args->common.operand[0], path)) {
-        return CLI_FAILED;
+    const int found = cli_model_path(args->common.operand[0], path);
+    if (found != CLI_OK) {
+        return found;
     }
     sl_engine *engine = NULL;
     sl_file *file = NULL;

@@ -405,8 +405,9 @@ static int run_run(const void *opaque) {
     if (!run_check(args)) {
         return CLI_USAGE;
     }
-    if (!cli_model_path(args->common.operand[0], path)) {
-        return CLI_FAILED;
+    const int found = cli_model_path(args->common.operand[0], path);
+    if (found != CLI_OK) {
+        return found;
     }
     const char *text = args->prompt;
     size_t n_text = text != NULL ? strlen(text) : 0;

@@ -122,8 +122,9 @@ static int tokenize_run(const void *opaque) {
         return cli_fail(CLI_USAGE, "tokenize: --model is missing: whose vocabulary?");
     }
     char path[CLI_MAX_PATH];
-    if (!cli_model_path(args->model, path)) {
-        return CLI_FAILED;
+    const int found = cli_model_path(args->model, path);
+    if (found != CLI_OK) {
+        return found;
     }
     const char *operand = args->common.operand[0];
     cli_text input = {0};

@@ -119,7 +119,7 @@ bool cli_models_list(cli_model_entry **out, size_t *n) {
     return true;
 }
 
-static void models_say_unknown(const char *model, const char *folder) {
+static int models_say_unknown(const char *model, const char *folder) {
     cli_model_entry *entries;
     size_t n;
     char there[1024] = "";
@@ -131,23 +131,23 @@ static void models_say_unknown(const char *model, const char *folder) {
         }
         free(entries);
     }
-    cli_fail(CLI_FAILED,
-             "there is no file '%s' and no fetched model of that name in %s (%s%s); "
-             "tools/fetch-models.sh NAME fetches one, a path with a '/' names a file",
-             model, folder, there[0] != '\0' ? "there are: " : "there are none", there);
+    return cli_fail(CLI_FAILED,
+                    "there is no file '%s' and no fetched model of that name in %s (%s%s); "
+                    "tools/fetch-models.sh NAME fetches one, a path with a '/' names a file",
+                    model, folder, there[0] != '\0' ? "there are: " : "there are none", there);
 }
 
-bool cli_model_path(const char *model, char path[CLI_MAX_PATH]) {
+int cli_model_path(const char *model, char path[CLI_MAX_PATH]) {
     struct stat info;
     const bool is_file = stat(model, &info) == 0 && !S_ISDIR(info.st_mode);
     char folder[CLI_MAX_PATH];
     if (strlen(model) >= CLI_MAX_PATH) {
-        cli_fail(CLI_FAILED, "the path of the model is longer than %d bytes", CLI_MAX_PATH - 1);
-        return false;
+        return cli_fail(CLI_FAILED, "the path of the model is longer than %d bytes",
+                        CLI_MAX_PATH - 1);
     }
     if (model[0] == '\0') {
-        cli_fail(CLI_USAGE, "MODEL is empty; give the path of a model file or the name of a model");
-        return false;
+        return cli_fail(CLI_USAGE,
+                        "MODEL is empty; give the path of a model file or the name of a model");
     }
     if (!is_file && strchr(model, '/') == NULL && !models_ends_with(model, ".gguf") &&
         strcmp(model, ".") != 0 && strcmp(model, "..") != 0 && cli_models_folder(folder)) {
@@ -155,19 +155,17 @@ bool cli_model_path(const char *model, char path[CLI_MAX_PATH]) {
         const int size = snprintf(below, sizeof below, "%s/%s", folder, model);
         const int n = size > 0 && size < CLI_MAX_PATH ? models_in_folder(below, path) : 0;
         if (n == 1) {
-            return true;
+            return CLI_OK;
         }
         if (n > 1) {
-            cli_fail(CLI_FAILED, "'%s' has several model files; give the path of one in %s", model,
-                     below);
-            return false;
+            return cli_fail(CLI_FAILED, "'%s' has several model files; give the path of one in %s",
+                            model, below);
         }
         if (stat(model, &info) != 0) {
-            models_say_unknown(model, folder);
-            return false;
+            return models_say_unknown(model, folder);
         }
     }
     /* Whatever is wrong with a path (nothing there, a folder, no model) the library says best. */
     (void)snprintf(path, CLI_MAX_PATH, "%s", model);
-    return true;
+    return CLI_OK;
 }

@@ -11,8 +11,9 @@
 
 #define CLI_MAX_PATH 4096
 
-/* The path of the file that model means. Says what is wrong on stderr itself, naming the models that there are. */
-bool cli_model_path(const char *model, char path[CLI_MAX_PATH]);
+/* The path of the file that model means, and CLI_OK; else the exit code. Says what is wrong on stderr itself, naming the
+ * models that there are. */
+int cli_model_path(const char *model, char path[CLI_MAX_PATH]);
 
 typedef struct cli_model_entry {
     char name[256];

@@ -47,9 +47,9 @@ bool cli_kind_list(const cli_option *option, void *field, const char *value, cha
 /* The range as text: whole numbers without a fraction, and an open end in words. */
 static void options_range(const cli_option *option, char *out, size_t cap) {
     if (option->high >= 2147483647.0) {
-        (void)snprintf(out, cap, "%g or more", option->low);
+        (void)snprintf(out, cap, "%.10g or more", option->low);
     } else {
-        (void)snprintf(out, cap, "%g to %g", option->low, option->high);
+        (void)snprintf(out, cap, "%.10g to %.10g", option->low, option->high);
     }
 }
 
