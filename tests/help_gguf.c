@@ -159,7 +159,10 @@ void help_gguf_strings(help_gguf *g, const char *key, const char *const *items, 
 help_gguf_tensor_row *help_gguf_tensor(help_gguf *g, const char *name, uint32_t type,
                                        uint32_t n_dim, const int64_t *dim, const void *data,
                                        size_t n_data) {
-    g->tensor = gguf_need(realloc(g->tensor, (size_t)(g->n_tensor + 1) * sizeof *g->tensor));
+    if (g->n_tensor == g->cap_tensor) {
+        g->cap_tensor = g->cap_tensor * 2 + 16;
+        g->tensor = gguf_need(realloc(g->tensor, (size_t)g->cap_tensor * sizeof *g->tensor));
+    }
     help_gguf_tensor_row *t = &g->tensor[g->n_tensor];
     memset(t, 0, sizeof *t);
     t->n_name = strlen(name);

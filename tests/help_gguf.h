@@ -38,7 +38,7 @@ typedef struct help_gguf {
     bool backwards;        /* data in the file from the last tensor to the first */
 
     help_gguf_tensor_row *tensor;
-    int64_t n_tensor, n_meta;
+    int64_t n_tensor, cap_tensor, n_meta;
     size_t header_bytes; /* of the last help_gguf_bytes: where the padding before the data begins */
 
     uint8_t *meta;

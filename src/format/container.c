@@ -127,11 +127,16 @@ static sl_status container_no_format(const char *name, const uint8_t *head, size
 
 /* ---- checks of the directory --------------------------------------------------------------------------------------- */
 
+/* By place in the file; where two tensors begin in one place, by place in the directory, so that errors are the same each
+ * time. a and b point into one array. */
 static int container_order(const sl_tensor *a, const sl_tensor *b) {
     if (a->i_store != b->i_store) {
         return a->i_store < b->i_store ? -1 : 1;
     }
-    return a->offset_bytes < b->offset_bytes ? -1 : a->offset_bytes > b->offset_bytes;
+    if (a->offset_bytes != b->offset_bytes) {
+        return a->offset_bytes < b->offset_bytes ? -1 : 1;
+    }
+    return a < b ? -1 : a > b;
 }
 
 /* Heap sort of row numbers by place in the file: in place, and no input makes it slow. */
