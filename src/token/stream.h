@@ -16,7 +16,8 @@ typedef struct sl_stream sl_stream;
 
 /* Ledger bytes of a stream with these stop strings whose pieces have at most max_piece bytes. */
 size_t sl_stream_bytes(const char *const *stop, size_t n_stop, size_t max_piece);
-/* SL_EINVAL: a stop string that is empty or longer than SL_MAX_STOP_BYTES, or more than SL_MAX_STOP. The strings are copied. */
+/* SL_EINVAL: a stop string that is empty, not valid UTF-8 or longer than SL_MAX_STOP_BYTES, or more than SL_MAX_STOP.
+ * The strings are copied. */
 sl_status sl_stream_open(sl_ledger *ledger, const char *const *stop, size_t n_stop,
                          size_t max_piece, sl_stream **out, sl_error *err);
 void sl_stream_close(sl_stream *s);
@@ -25,7 +26,8 @@ void sl_stream_close(sl_stream *s);
  * Returns the index of the stop string that was completed, or -1; after a stop nothing more may be fed. */
 int32_t sl_stream_feed(sl_stream *s, const char *bytes, size_t n, const char **text,
                        size_t *n_text);
-/* The end: what was held back; a cut character becomes one U+FFFD. */
-void sl_stream_flush(sl_stream *s, const char **text, size_t *n_text);
+/* The end: what was held back; a cut character becomes one U+FFFD. Returns the stop string that the text ended with
+ * while an earlier, longer one was still possible ("bc" when "abcd" might have come), or -1. */
+int32_t sl_stream_flush(sl_stream *s, const char **text, size_t *n_text);
 
 #endif
