@@ -184,6 +184,21 @@ static void test_halves(void **unused) {
     /* NaN whose payload lies in the bits that go. */
     assert_true(half_is_nan(sl_f32_to_f16(float_of(0x7f800001u))));
     assert_true(half_is_nan(sl_f32_to_f16(float_of(0xff800001u))));
+    /* Random floats of a half's sizes: no other half is nearer. */
+    for (uint32_t i = 0; i < 500000; i++) {
+        const uint32_t bits = rnd();
+        const float f = float_of((bits & 0x807fffffu) | ((97u + (bits >> 23) % 46u) << 23));
+        const uint16_t h = sl_f32_to_f16(f);
+        if ((h & 0x7fff) >= 0x7bff) {
+            assert_true(fabs((double)f) >= 65504.0 - 16.0);
+            continue;
+        }
+        const double off = fabs(half_value(h) - (double)f);
+        assert_true(off <= fabs(half_value((uint16_t)(h + 1)) - (double)f));
+        if ((h & 0x7fff) != 0) {
+            assert_true(off <= fabs(half_value((uint16_t)(h - 1)) - (double)f));
+        }
+    }
 #if defined(__FLT16_MANT_DIG__) && defined(__GNUC__) && !defined(__clang__)
     for (uint32_t i = 0; i < 4000000; i++) {
         const float f = float_of(rnd());
