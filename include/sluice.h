@@ -399,7 +399,7 @@ typedef struct sl_generate_result {
 } sl_generate_result;
 
 /* Text as it becomes final: whole UTF-8 characters, never a part of a stop string. n_text may be 0 for a token that
- * completes none. false ends the generation (SL_FINISH_CALLBACK). */
+ * completes none; id is -1 for what was held back until the end. false ends the generation (SL_FINISH_CALLBACK). */
 typedef bool (*sl_text_fn)(void *user, int32_t id, const char *text, size_t n_text);
 
 /* Append the prompt, then generate. The last sampled token is not evaluated: afterwards the KV cache holds the prompt

@@ -81,7 +81,10 @@ static sl_status generate_loop(generate_run *run, sl_error *err) {
     if (run->result.finish == SL_FINISH_EOG || run->result.finish == SL_FINISH_LENGTH) {
         const char *text;
         size_t n_text;
-        sl_stream_flush(run->stream, &text, &n_text);
+        run->result.i_stop = sl_stream_flush(run->stream, &text, &n_text);
+        if (run->result.i_stop >= 0) { /* one had come, but a longer one was still possible */
+            run->result.finish = SL_FINISH_STOP;
+        }
         if (n_text != 0 && !generate_show(run, -1, text, n_text)) {
             run->result.finish = SL_FINISH_CALLBACK;
         }
