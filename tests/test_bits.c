@@ -209,7 +209,7 @@ static int32_t bits_check(const char *path, const bits_case *c, const char *labe
 
 #define N_BITS_WAYS (sizeof bits_ways / sizeof bits_ways[0])
 
-static void bits_tree(const char *isa, const char *act, const char *kv_type) {
+static void bits_tree(const char *isa, const char *act, const char *kv_type, const char *prompt) {
     int32_t n_fault = 0;
     for (size_t i = 0; golden_tree[i] != NULL; i++) {
         char path[4096];
@@ -220,7 +220,7 @@ static void bits_tree(const char *isa, const char *act, const char *kv_type) {
                        golden_path(help_text("%.*s.vec", (int)n_name, golden_tree[i])));
         golden_vec vec;
         golden_load(vec_path, &vec);
-        const golden_prompt *p = golden_find(&vec, "long");
+        const golden_prompt *p = golden_find(&vec, prompt);
         assert_non_null(p);
         const bits_case c = {isa, act, kv_type, p->ids, p->n_ids};
         n_fault += bits_check(path, &c,
@@ -234,17 +234,17 @@ static void bits_tree(const char *isa, const char *act, const char *kv_type) {
 
 static void test_default(void **state) {
     (void)state;
-    bits_tree(NULL, NULL, "f16");
+    bits_tree(NULL, NULL, "f16", "long");
 }
 
 static void test_exact(void **state) {
     (void)state;
-    bits_tree(NULL, "exact", "f32");
+    bits_tree(NULL, "exact", "f32", "chat");
 }
 
 static void test_scalar(void **state) {
     (void)state;
-    bits_tree("scalar", NULL, "f16");
+    bits_tree("scalar", NULL, "f16", "chat");
 }
 
 /* A real model: wide rows, a large head, Q4_1. */

@@ -364,7 +364,7 @@ static void test_not_a_model(void **state) {
     GOLDEN_STATUS(sl_model_open(engine, golden_path("llama.vec"), NULL, &model, &err), SL_EFORMAT,
                   &err);
     assert_non_null(strstr(err.text, "llama.vec"));
-    GOLDEN_STATUS(sl_model_open(engine, "", NULL, &model, &err), SL_ENOTFOUND, &err);
+    GOLDEN_STATUS(sl_model_open(engine, "", NULL, &model, &err), SL_EINVAL, &err);
     assert_null(model);
     sl_engine_close(engine);
 }

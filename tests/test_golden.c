@@ -29,7 +29,7 @@
  *           approximate GELU or a rounded table shows at 1e-8 and above.
  *   usual   float files: f16 KV alone, worst seen 1.2e-6 (llama.cpp on the same f16 files: up to 2.9e-6).
  *           Quantised files: activations rounded to 8 bits, worst seen 2.3e-3 over the models of the q8_0 files, and
- *           3.2e-4 over the types of qwen3_k256, which has the least noise of all. */
+ *           6.8e-4 over the types of qwen3_k256, the model with the least noise. */
 typedef struct golden_bound {
     double exact; /* exact activations, f32 KV */
     double usual; /* default activations and KV */
@@ -43,10 +43,10 @@ typedef struct golden_type {
 
 static const golden_type golden_types[] = {
     {"f32", true, {1e-9, 5e-6}},   {"f16", true, {1e-9, 5e-6}},     {"bf16", true, {1e-9, 5e-6}},
-    {"q8_0", false, {1e-9, 5e-3}}, {"q4_0", false, {1e-9, 1e-3}},   {"q4_1", false, {1e-9, 1e-3}},
-    {"q5_0", false, {1e-9, 1e-3}}, {"q5_1", false, {1e-9, 1e-3}},   {"q2_k", false, {1e-9, 1e-3}},
-    {"q3_k", false, {1e-9, 1e-3}}, {"q4_k", false, {1e-9, 1e-3}},   {"q5_k", false, {1e-9, 1e-3}},
-    {"q6_k", false, {1e-9, 1e-3}}, {"iq4_nl", false, {1e-9, 1e-3}}, {"iq4_xs", false, {1e-9, 1e-3}},
+    {"q8_0", false, {1e-9, 5e-3}}, {"q4_0", false, {1e-9, 2e-3}},   {"q4_1", false, {1e-9, 2e-3}},
+    {"q5_0", false, {1e-9, 2e-3}}, {"q5_1", false, {1e-9, 2e-3}},   {"q2_k", false, {1e-9, 2e-3}},
+    {"q3_k", false, {1e-9, 2e-3}}, {"q4_k", false, {1e-9, 2e-3}},   {"q5_k", false, {1e-9, 2e-3}},
+    {"q6_k", false, {1e-9, 2e-3}}, {"iq4_nl", false, {1e-9, 2e-3}}, {"iq4_xs", false, {1e-9, 2e-3}},
 };
 
 static const char *const golden_names[] = {"llama",
@@ -322,7 +322,7 @@ static void test_tree(void **state) {
     assert_int_equal(n_fault, 0);
 }
 
-/* Every set of kernels that this CPU can run, not only the best. */
+/* Every set of kernels that this CPU can run but the best, which test_tree had. */
 static void test_tree_every_isa(void **state) {
     (void)state;
     sl_error err;
@@ -331,12 +331,14 @@ static void test_tree_every_isa(void **state) {
     sl_about about;
     sl_engine_about(engine, &about);
     char isas[256];
+    char best[32];
     (void)snprintf(isas, sizeof isas, "%s", about.isas);
+    (void)snprintf(best, sizeof best, "%s", about.isa);
     sl_engine_close(engine);
     int32_t n_fault = 0, n_isa = 0;
     for (char *isa = strtok(isas, " "); isa != NULL; isa = strtok(NULL, " ")) {
         n_isa++;
-        for (size_t i = 0; golden_tree[i] != NULL; i++) {
+        for (size_t i = 0; strcmp(isa, best) != 0 && golden_tree[i] != NULL; i++) {
             char name[64];
             const char *type = NULL;
             split_name(golden_tree[i], name, sizeof name, &type);
