@@ -7,9 +7,12 @@
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
-"$root/tools/setup.sh" build
+# Whatever is missing is said at once, not piece by piece.
+ready=yes
+"$root/tools/setup.sh" build || ready=no
+"$root/tools/fetch-models.sh" smollm2 || ready=no
+[ $ready = yes ] || exit 1
 "$root/tools/build.sh" release sluice_cli
-"$root/tools/fetch-models.sh" smollm2
 
 question="Why is the sky blue?"
 if [ $# -gt 0 ]; then

@@ -29,7 +29,7 @@ STANDARD = set("""assert.h ctype.h errno.h float.h inttypes.h limits.h math.h st
 stddef.h stdint.h stdio.h stdlib.h stdnoreturn.h string.h""".split())
 SPECIAL = [
     (r"immintrin\.h|cpuid\.h|arm_neon\.h|arm_acle\.h|wasm_simd128\.h|x86intrin\.h", r"src/kern/", "SIMD belongs to src/kern"),
-    (r"utf8proc\.h", r"src/token/", "Unicode normalisation belongs to src/token"),
+    (r"utf8proc\.h", r"src/(base|token)/", "Unicode normalisation belongs to src/base and src/token"),
     (r"zstd\.h", r"src/store/", "compression belongs to src/store"),
 ]
 

@@ -45,33 +45,49 @@ missing() { # missing JOB KIND: the packages of a job that are not there
     echo "${found# }"
 }
 
-install_packages() { # install_packages PACKAGE...
-    local root=()
-    command -v apt-get >/dev/null || { say "no apt-get here"; return 1; }
-    if [ "$(id -u)" != 0 ]; then
-        command -v sudo >/dev/null || { say "neither root nor sudo"; return 1; }
-        root=(sudo)
+# What stands before apt-get: nothing for root, sudo for others; false (and the reason in $why) where there is no way.
+why=""
+as_root=()
+can_install() {
+    as_root=()
+    if ! command -v apt-get >/dev/null; then
+        why="this system has no apt-get"
+        return 1
     fi
-    say "installing $*"
+    if [ "$(id -u)" != 0 ]; then
+        if ! command -v sudo >/dev/null; then
+            why="this user is not root and has no sudo"
+            return 1
+        fi
+        as_root=(sudo)
+    fi
+}
+
+install_packages() { # install_packages PACKAGE...
     local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=500 -q)
-    "${root[@]}" "${apt[@]}" update >&2 || say "the package lists could not be refreshed (no network?); trying what is there"
-    "${root[@]}" "${apt[@]}" install -y --no-install-recommends "$@" >&2
+    say "installing $*"
+    "${as_root[@]}" "${apt[@]}" update >&2 || say "the package lists could not be refreshed (no network?); trying what is there"
+    if ! "${as_root[@]}" "${apt[@]}" install -y --no-install-recommends "$@" >&2; then
+        why="apt-get could not install them (no network?)"
+        return 1
+    fi
 }
 
 ensure() { # ensure JOB
     local need wish left
     need=$(missing "$1" need)
     wish=$(missing "$1" wish)
-    if [ -n "$need$wish" ]; then
+    [ -n "$need$wish" ] || return 0
+    if can_install; then
         # shellcheck disable=SC2086
         if ! install_packages $need $wish && [ -n "$need" ] && [ -n "$wish" ]; then
             install_packages $need || true
         fi
     fi
     left=$(missing "$1" need)
-    [ -z "$left" ] || die "missing: $left. Get them as root with a network: apt-get install $left"
+    [ -z "$left" ] || die "missing: $left ($why). Get them as root, with a network: apt-get install $left"
     left=$(missing "$1" wish)
-    [ -z "$left" ] || say "without $left some tests will be skipped"
+    [ -z "$left" ] || say "without $left some tests are skipped${why:+ ($why)}"
 }
 
 [ $# -gt 0 ] || die "which job? build, fetch or test"
