@@ -1,7 +1,8 @@
 /* chat.h - chat templates recognised from the model's own template source, without executing it.
  *
  * Each form is one row of chats.def: how to recognise it in the template source, and how it renders. The full template
- * language is a module of its own, later; a source that matches no row is refused by name of nothing: SL_ENOTSUP.
+ * language is a module of its own, later. Recognition reads the whole source (chat_match.h): a template that differs
+ * in anything that could show in the text matches no row, and a caller reports SL_ENOTSUP.
  *
  * Rendering is into a growing text with the spans that came from messages, so that the tokenizer can be told where
  * control tokens must not be recognised. */
