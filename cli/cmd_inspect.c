@@ -25,7 +25,6 @@ typedef struct inspect_facts {
     sl_file_info info;
     sl_model_info model; /* strings live as long as the opened vocabulary */
     bool has_model;
-    bool has_vocab;
     sl_error model_error;
     sl_estimate load, session;
     bool can_run, has_session;
@@ -125,10 +124,9 @@ static void inspect_print_ids(const sl_model_info *model) {
 
 static void inspect_text_model(const inspect_facts *facts) {
     const sl_model_info *m = &facts->model;
-    if (!facts->has_vocab) {
-        cli_outf("vocabulary not usable: %s\n", facts->model_error.text);
-    }
-    if (facts->has_model) {
+    if (!facts->has_model) {
+        cli_outf("tokenizer  not usable: %s\n", facts->model_error.text);
+    } else {
         cli_outf("model      %s%s%s%s\n", m->arch[0] != '\0' ? m->arch : "(no architecture named)",
                  m->name[0] != '\0' ? ", \"" : "", m->name, m->name[0] != '\0' ? "\"" : "");
         if (m->n_layer > 0) {
@@ -138,8 +136,6 @@ static void inspect_text_model(const inspect_facts *facts) {
                 (int)m->n_layer, (int)m->n_embd, (int)m->n_ff, (int)m->n_head, (int)m->n_head_kv,
                 (int)m->d_head, (int)m->n_ctx_train);
         }
-    }
-    if (facts->has_vocab) {
         cli_outf("tokenizer  %s, n_vocab %d", m->tokenizer, (int)m->n_vocab);
         inspect_print_ids(m);
         cli_outf("\nchat       %s\n", m->chat[0] != '\0' ? m->chat : "no template of a known form");
@@ -326,7 +322,7 @@ static void inspect_json_model(cli_json *j, const inspect_facts *facts) {
         inspect_json_id(j, "id_pad", m->id_pad);
         cli_json_close(j);
     }
-    cli_json_str(j, "model_error", facts->has_vocab ? NULL : facts->model_error.text);
+    cli_json_str(j, "model_error", facts->has_model ? NULL : facts->model_error.text);
     cli_json_bool(j, "runs", facts->can_run);
     cli_json_str(j, "runs_error", facts->can_run ? NULL : facts->load_error.text);
     if (facts->can_run) {
@@ -398,6 +394,26 @@ static int inspect_json(const inspect_facts *facts) {
     return CLI_OK;
 }
 
+/* What the library makes of the model. It is opened with its file mapped, which reads next to nothing of the weights;
+ * where that fails, because it cannot run or has no weights, the vocabulary alone. */
+static void inspect_model(inspect_facts *facts, sl_engine *engine, const char *store,
+                          sl_model **model) {
+    sl_model_options options = {.size = sizeof options, .store = store};
+    facts->can_run =
+        sl_model_estimate(engine, facts->path, &options, &facts->load, &facts->load_error) == SL_OK;
+    options.store = "mmap";
+    options.vocab_only =
+        !facts->can_run || sl_model_open(engine, facts->path, &options, model, NULL) != SL_OK;
+    if (options.vocab_only &&
+        sl_model_open(engine, facts->path, &options, model, &facts->model_error) != SL_OK) {
+        return;
+    }
+    facts->has_model = true;
+    sl_model_get_info(*model, &facts->model);
+    facts->has_session =
+        !options.vocab_only && sl_session_estimate(*model, NULL, &facts->session, NULL) == SL_OK;
+}
+
 static int inspect_run(const void *opaque) {
     const inspect_args *args = opaque;
     char path[CLI_MAX_PATH];
@@ -407,7 +423,7 @@ static int inspect_run(const void *opaque) {
     }
     sl_engine *engine = NULL;
     sl_file *file = NULL;
-    sl_model *vocab = NULL;
+    sl_model *model = NULL;
     sl_error err;
     const sl_engine_options engine_options = {.size = sizeof engine_options, .n_thread = 1};
     const sl_file_options file_options = {.size = sizeof file_options, .store = args->store};
@@ -418,21 +434,10 @@ static int inspect_run(const void *opaque) {
     } else {
         inspect_facts facts = {.path = path, .file = file, .full = args->full};
         sl_file_get_info(file, &facts.info);
-        sl_model_options model_options = {
-            .size = sizeof model_options, .store = args->store, .vocab_only = true};
-        if (sl_model_open(engine, path, &model_options, &vocab, &facts.model_error) == SL_OK) {
-            sl_model_get_info(vocab, &facts.model);
-            facts.has_model = facts.has_vocab = true;
-            facts.has_session = facts.model.n_layer > 0 &&
-                                sl_session_estimate(vocab, NULL, &facts.session, NULL) == SL_OK;
-        }
-        model_options.vocab_only = false;
-        facts.can_run = sl_model_estimate(engine, path, &model_options, &facts.load,
-                                          &facts.load_error) == SL_OK;
-        facts.has_session = facts.has_session && facts.can_run;
+        inspect_model(&facts, engine, args->store, &model);
         code = args->common.json ? inspect_json(&facts) : inspect_text(&facts);
     }
-    sl_model_close(vocab);
+    sl_model_close(model);
     sl_file_close(file);
     sl_engine_close(engine);
     return code;
