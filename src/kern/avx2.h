@@ -125,21 +125,27 @@ AVX2_INLINE __m256 avx2_load_some(const float *x, int64_t n) {
     return _mm256_loadu_ps(part);
 }
 
-/* Four dwords of x are met by four vectors of unsigned weights: sums of pairs, as int16. The caller knows that the
- * largest weight w leaves room: 8 w 127 < 2^15 for a depth of four. */
+/* Four bytes of activations in every lane. */
+AVX2_INLINE __m256i avx2_spread4(const int8_t *x) { return _mm256_set1_epi32(avx2_dword(x)); }
+
+/* Dwords of x meet vectors of unsigned weights: sums of pairs, as int16. The caller knows that the largest weight w
+ * leaves room: n 2 w 127 < 2^15 for n vectors. One after the other, so that few registers hold what is on its way:
+ * eight hold the weights. */
 AVX2_INLINE __m256i avx2_dot_pair(__m256i w0, __m256i w1, const int8_t *x) {
-    return _mm256_add_epi16(_mm256_maddubs_epi16(w0, _mm256_set1_epi32(avx2_dword(x))),
-                            _mm256_maddubs_epi16(w1, _mm256_set1_epi32(avx2_dword(x + 4))));
+    const __m256i sum = _mm256_maddubs_epi16(w0, avx2_spread4(x));
+    return _mm256_add_epi16(sum, _mm256_maddubs_epi16(w1, avx2_spread4(x + 4)));
 }
 
 AVX2_INLINE __m256i avx2_dot_four(const __m256i w[4], const int8_t *x) {
-    return _mm256_add_epi16(avx2_dot_pair(w[0], w[1], x), avx2_dot_pair(w[2], w[3], x + 8));
+    __m256i sum = _mm256_maddubs_epi16(w[0], avx2_spread4(x));
+    sum = _mm256_add_epi16(sum, _mm256_maddubs_epi16(w[1], avx2_spread4(x + 4)));
+    sum = _mm256_add_epi16(sum, _mm256_maddubs_epi16(w[2], avx2_spread4(x + 8)));
+    return _mm256_add_epi16(sum, _mm256_maddubs_epi16(w[3], avx2_spread4(x + 12)));
 }
 
 /* Signed weights: |w| * (x with w's sign). -128 is taken right: its absolute value is read as unsigned. */
 AVX2_INLINE __m256i avx2_dot_signed(__m256i w, const int8_t *x) {
-    return _mm256_maddubs_epi16(_mm256_abs_epi8(w),
-                                _mm256_sign_epi8(_mm256_set1_epi32(avx2_dword(x)), w));
+    return _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(avx2_spread4(x), w));
 }
 
 /* Sum of each of four vectors: ((0+1)+(2+3)) + ((4+5)+(6+7)) of every one. */

@@ -5,7 +5,7 @@
 #include "kern/avx2.h"
 
 /* Columns that share one unpacking of the weights. */
-#define AVX2_COLS 16
+#define AVX2_COLS 32
 
 /* Eight rows are read side by side. Rows follow each other in memory, so what comes after these eight is the same place
  * eight rows on: it is fetched while this place is worked on. Long rows would be evicted again before they are used;

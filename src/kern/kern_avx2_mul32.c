@@ -114,7 +114,11 @@ AVX2_INLINE void avx2_unpack_iq4_nl(const avx2_rows *rows, size_t at, __m256i q[
 /* ---- dot products of 32 elements ---- */
 
 AVX2_INLINE __m256i avx2_dot32_nibbles(const __m256i q[8], const int8_t *x) {
-    const __m256i sum = _mm256_add_epi16(avx2_dot_four(q, x), avx2_dot_four(q + 4, x + 16));
+    __m256i sum = avx2_dot_four(q, x);
+    sum = _mm256_add_epi16(sum, _mm256_maddubs_epi16(q[4], avx2_spread4(x + 16)));
+    sum = _mm256_add_epi16(sum, _mm256_maddubs_epi16(q[5], avx2_spread4(x + 20)));
+    sum = _mm256_add_epi16(sum, _mm256_maddubs_epi16(q[6], avx2_spread4(x + 24)));
+    sum = _mm256_add_epi16(sum, _mm256_maddubs_epi16(q[7], avx2_spread4(x + 28)));
     return _mm256_madd_epi16(sum, _mm256_set1_epi16(1));
 }
 
