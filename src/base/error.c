@@ -75,8 +75,8 @@ static void error_clean(char *text) {
     }
 }
 
-sl_status sl_error_set(sl_error *err, sl_status code, const char *file, int line,
-                       const char *format, ...) {
+void sl_error_set(sl_error *err, sl_status code, const char *file, int line, const char *format,
+                  ...) {
     if (err != NULL) {
         err->code = code;
         err->file = file;
@@ -87,7 +87,6 @@ sl_status sl_error_set(sl_error *err, sl_status code, const char *file, int line
         va_end(args);
         error_clean(err->text);
     }
-    return code;
 }
 
 void sl_error_prefix(sl_error *err, const char *format, ...) {

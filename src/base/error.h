@@ -9,11 +9,12 @@
 
 /* Fill *err (may be NULL) and give the code back:  return SL_FAIL(err, SL_EFORMAT, "key '%s': ...", key);
  * Bytes that are not printable UTF-8 and line breaks in the text become '?', so that a hostile name cannot break a
- * terminal or a log. */
-#define SL_FAIL(err, code, ...) sl_error_set((err), (code), __FILE__, __LINE__, __VA_ARGS__)
+ * terminal or a log. (The macro's value is the code itself, so that a compiler sees it is not SL_OK.) */
+#define SL_FAIL(err, code, ...) \
+    (sl_error_set((err), (code), __FILE__, __LINE__, __VA_ARGS__), (sl_status)(code))
 
-sl_status sl_error_set(sl_error *err, sl_status code, const char *file, int line,
-                       const char *format, ...) SL_PRINTF(5, 6);
+void sl_error_set(sl_error *err, sl_status code, const char *file, int line, const char *format,
+                  ...) SL_PRINTF(5, 6);
 
 /* Put "<words>: " in front of the text; keeps code, file and line. Returns the code (err NULL: SL_OK is not known, so
  * pass the status on yourself). */
