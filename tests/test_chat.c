@@ -264,6 +264,20 @@ static void test_refused(void **unused) {
         "'<|im_end|>' + '\n'}} {% endfor %}{% if add_generation_prompt %}{{ "
         "'<|im_start|>assistant\n' }}"
         "{% endif %}",
+        /* A sign is no concatenation; carriage returns are refused. */
+        "{% for message in messages %}{{+'<|im_start|>' + message['role'] + '\n' + "
+        "message['content'] + "
+        "'<|im_end|>' + '\n'}}{% endfor %}{% if add_generation_prompt %}{{ "
+        "'<|im_start|>assistant\n' "
+        "}}{% endif %}",
+        "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + "
+        "message['content'] + "
+        "'<|im_end|>' + '\n' + }}{% endfor %}{% if add_generation_prompt %}{{ "
+        "'<|im_start|>assistant\n' "
+        "}}{% endif %}",
+        "{% for message in messages %}\r\n{{'<|im_start|>' + message['role'] + '\n' + "
+        "message['content'] + '<|im_end|>' + '\n'}}{% endfor %}{% if add_generation_prompt %}"
+        "{{ '<|im_start|>assistant\n' }}{% endif %}",
     };
     for (size_t i = 0; i < sizeof text / sizeof *text; i++) {
         if (sl_chat_find(text[i], strlen(text[i])) != NULL) {

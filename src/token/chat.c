@@ -26,7 +26,10 @@ static const sl_chat_form *const chat_form[] = {
 };
 
 const sl_chat_form *sl_chat_find(const char *source, size_t n_source) {
-    if (source == NULL || memchr(source, '\0', n_source) != NULL) {
+    /* Carriage returns would be line breaks, at places where the forms' readers see none: refused rather than read
+     * wrongly. */
+    if (source == NULL || memchr(source, '\0', n_source) != NULL ||
+        memchr(source, '\r', n_source) != NULL) {
         return NULL;
     }
     for (size_t i = 0; i < sizeof chat_form / sizeof *chat_form; i++) {

@@ -114,6 +114,7 @@ static int chat_lex_tag(sl_chat_lex *x) {
     x->word = false;
     x->last = '\0';
     x->end_index = 0;
+    x->sum = false;
     x->plus = kind == '{' && x->is_code;
     if (kind == '%') {
         x->is_code = false;
@@ -159,6 +160,10 @@ static int chat_lex_code(sl_chat_lex *x) {
     const size_t sign = s[x->at] == '-' || (block && s[x->at] == '+');
     if (x->at + sign + 1 < x->size && s[x->at + sign] == (block ? '%' : '}') &&
         s[x->at + sign + 1] == '}') {
+        if (x->sum) { /* nothing after a '+' */
+            x->mode = LEX_BAD;
+            return -1;
+        }
         const bool strip = sign != 0 && s[x->at] == '-';
         x->at += sign + 2;
         chat_lex_text(x, strip, block && !(sign != 0 && !strip));
@@ -170,15 +175,20 @@ static int chat_lex_code(sl_chat_lex *x) {
         x->back = x->mode;
         x->mode = LEX_STRING;
         x->plus = false;
+        x->sum = false;
         x->at++;
         return -1;
     }
-    if (c == '+' || c == '~') {
-        x->plus = x->word || x->last == ']' || x->last == ')';
+    const bool operand = x->word || x->last == ']' || x->last == ')' || x->last == '"';
+    if ((c == '+' || c == '~') && operand) { /* else a sign, which is a unit like any other */
+        x->plus = x->last != '"';
+        x->sum = true;
         x->word = false;
+        x->last = c;
         x->at++;
         return -1;
     }
+    x->sum = false;
     if (x->plus) {
         x->plus = false;
         x->word = false;
@@ -214,7 +224,7 @@ static int chat_lex_string(sl_chat_lex *x) {
         x->mode = x->back;
         x->word = false;
         x->is_code = false;
-        x->last = '\0';
+        x->last = '"';
         return -1;
     }
     if (c == '\\' && x->at < x->size) {

@@ -35,6 +35,7 @@ typedef struct sl_chat_lex {
     char quote, last;
     bool word;     /* the last unit was a letter, digit or '_' of code */
     bool plus;     /* a '+' after code, to be told if code follows */
+    bool sum;      /* after a '+', before what it adds */
     bool is_code;  /* the last unit was code in an output tag */
     bool is_holes; /* a pattern */
 } sl_chat_lex;
