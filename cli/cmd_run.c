@@ -150,12 +150,16 @@ static bool run_check_store(const run_state *run) {
     return false;
 }
 
+static int run_fault(const sl_error *err) {
+    return cli_fail(CLI_FAILED, "%s%s", err->text,
+                    err->code == SL_EBUDGET
+                        ? "; raise --mem-limit, or lower --ctx for a smaller KV cache"
+                        : "");
+}
+
 /* What the library calls EINVAL about an engine's or a session's options was a flag of ours. */
 static int run_option_fault(const sl_error *err) {
-    if (err->code == SL_EINVAL) {
-        return cli_fail(CLI_USAGE, "run: %s", err->text);
-    }
-    return cli_fail(CLI_FAILED, "%s", err->text);
+    return err->code == SL_EINVAL ? cli_fail(CLI_USAGE, "run: %s", err->text) : run_fault(err);
 }
 
 static int run_open(run_state *run, const char *path) {
@@ -185,7 +189,7 @@ static int run_open(run_state *run, const char *path) {
         fprintf(stderr, "\r\033[K");
     }
     if (loaded != SL_OK) {
-        return loaded == SL_ECANCEL ? CLI_OK : cli_fail(CLI_FAILED, "%s", err.text);
+        return loaded == SL_ECANCEL ? CLI_OK : run_fault(&err);
     }
     return CLI_OK;
 }

@@ -30,7 +30,10 @@ args=(--build "$folder")
 for target in "$@"; do
     args+=(--target "$target")
 done
-# Quiet when there is nothing to do, and when all goes well.
+# Quiet when there is nothing to do; otherwise a line, because it takes a while.
+if ! cmake "${args[@]}" -- -n 2>&1 | grep -q 'no work to do'; then
+    echo "build.sh: building $preset ${*:-everything}" >&2
+fi
 if ! cmake "${args[@]}" >"build/$preset.log" 2>&1; then
     grep -v '^\[[0-9]*/[0-9]*\]' "build/$preset.log" >&2 || true
     echo "build.sh: the build failed; the whole log is build/$preset.log" >&2

@@ -430,7 +430,8 @@ class Tiny(Cli):
             self.assertIn("finish    length (the context is full)", err)
 
     def test_memory_limit(self):
-        self.fails(1, re.compile(r"limit"), "run", self.model, "-p", "x", "--mem-limit", "64K")
+        self.fails(1, re.compile(r"limit of 65536 bytes.*; raise --mem-limit, or lower --ctx for a smaller KV cache$"),
+                   "run", self.model, "-p", "x", "--mem-limit", "64K")
 
     def test_bad_kv_type(self):
         self.fails(2, re.compile(r"run: .*'f99'"), "run", self.model, "-p", "x", "--kv-type", "f99")
