@@ -149,7 +149,7 @@ int sl_token_byte_form(const char *text, size_t n) {
 
 /* ---- hash of texts ---- */
 
-static uint32_t vocab_hash(const char *text, size_t n) {
+static uint64_t vocab_hash(const char *text, size_t n) {
     uint64_t h = n * 0x9E3779B97F4A7C15u;
     while (n > 0) {
         uint64_t word = 0;
@@ -161,17 +161,27 @@ static uint32_t vocab_hash(const char *text, size_t n) {
         n -= k;
     }
     h *= 0xD6E8FEB86659FD93u;
-    return (uint32_t)(h >> 32);
+    return h ^ h >> 29;
 }
 
-/* Where the text is, or the free slot where it belongs. */
-static uint32_t vocab_slot_of(const sl_vocab *v, const char *text, size_t n) {
-    uint32_t i = vocab_hash(text, n) & (v->n_slot - 1);
+/* A slot is id + 1 and, above it, bits of the hash that spare most looks at the texts of other tokens. */
+#define VOCAB_ID_BITS 23
+#define VOCAB_ID_MASK ((UINT32_C(1) << VOCAB_ID_BITS) - 1)
+
+_Static_assert(SL_MAX_VOCAB < (1 << VOCAB_ID_BITS), "ids must leave room for the tag");
+
+/* Where the text is, or the free slot where it belongs; *tag is what such a slot has above the id. */
+static uint32_t vocab_slot_of(const sl_vocab *v, const char *text, size_t n, uint32_t *tag) {
+    const uint64_t hash = vocab_hash(text, n);
+    uint32_t i = (uint32_t)(hash >> 32) & (v->n_slot - 1);
+    *tag = (uint32_t)hash & ~VOCAB_ID_MASK;
     while (v->slot[i] != 0) {
-        size_t n_have;
-        const char *have = sl_vocab_text(v, (int32_t)v->slot[i] - 1, &n_have);
-        if (n_have == n && memcmp(have, text, n) == 0) {
-            break;
+        if ((v->slot[i] & ~VOCAB_ID_MASK) == *tag) {
+            size_t n_have;
+            const char *have = sl_vocab_text(v, (int32_t)(v->slot[i] & VOCAB_ID_MASK) - 1, &n_have);
+            if (n_have == n && memcmp(have, text, n) == 0) {
+                break;
+            }
         }
         i = (i + 1) & (v->n_slot - 1);
     }
@@ -211,11 +221,12 @@ sl_status sl_vocab_index(sl_vocab *v, sl_error *err) {
         if ((v->flag[id] & SL_TOKEN_FLAG_UNLISTED) != 0 || n == 0) {
             continue;
         }
-        const uint32_t slot = vocab_slot_of(v, text, n);
+        uint32_t tag;
+        const uint32_t slot = vocab_slot_of(v, text, n, &tag);
         if (v->slot[slot] != 0) {
             continue;
         }
-        v->slot[slot] = (uint32_t)id + 1;
+        v->slot[slot] = tag | ((uint32_t)id + 1);
         v->max_bytes = n > v->max_bytes ? n : v->max_bytes;
         vocab_note_pairs(v, text, n);
     }
@@ -226,7 +237,8 @@ int32_t sl_vocab_find(const sl_vocab *v, const char *text, size_t n) {
     if (n == 0 || n > v->max_bytes) {
         return -1;
     }
-    return (int32_t)v->slot[vocab_slot_of(v, text, n)] - 1;
+    uint32_t tag;
+    return (int32_t)(v->slot[vocab_slot_of(v, text, n, &tag)] & VOCAB_ID_MASK) - 1;
 }
 
 /* ---- merges ---- */

@@ -2,7 +2,7 @@
  *
  *     bytes    [ token 0 | token 1 | ... ]      the text of each token: alphabets and U+2581 undone, ready to print
  *     offset   [ n_token + 1 ]                  token i is bytes[offset[i] .. offset[i+1])
- *     slot     [ power of two ]                 open addressing: id + 1 of the tokens that text can become
+ *     slot     [ power of two ]                 open addressing: the tokens that text can become
  *     merge    [ n_merge ]                      left id, right id -> result id, in order of rank
  *     merge_slot [ power of two ]               open addressing over (left, right): rank + 1
  *     raw, norm                                 matchers of tokens that are cut out of the text before all else

@@ -10,43 +10,54 @@
 
 #include "token/vocab.h"
 
+/* What the name alone may change. */
+enum {
+    NAME_TRUSTED, /* nothing: the file must call it a control token */
+    NAME_USER,    /* a user-defined token of this name is a control token */
+    NAME_ANY      /* so is a normal one */
+};
+
 typedef struct vocab_name {
     const char *text;
-    bool turn;     /* ends a turn: candidate for EOT, best first */
-    bool if_plain; /* also where the file says it is a normal token */
+    uint8_t promote;
+    bool ends; /* ends a generation, whatever EOS is */
+    bool turn; /* candidate for EOT, best first */
+    bool eos;  /* candidate for EOS where no file says, best first */
 } vocab_name;
 
 static const vocab_name vocab_names[] = {
-    {"<|eot_id|>", true, true},
-    {"<|im_end|>", true, true},
-    {"<end_of_turn>", true, true},
-    {"<|end|>", true, true},
-    {"<turn|>", true, false},
-    {"<|endoftext|>", true, true},
-    {"<|end_of_text|>", true, true},
-    {"<EOT>", true, false},
-    {"_<EOT>", true, false},
-    {"[EOT]", true, false},
-    {"<｜end▁of▁sentence｜>", true, true},
-    {"<end_of_utterance>", true, true},
-    {"<|eom_id|>", false, true},
-    {"<|return|>", false, true},
-    {"<|call|>", false, true},
-    {"<|flush|>", false, true},
-    {"<|calls|>", false, true},
-    {"</s>", false, false},
-    {"<eos>", false, false},
-    {"[EOS]", false, false},
-    {"[e~[", false, false},
-    {"<|tool_response>", false, false},
-    {"<|fim_pad|>", false, false},
-    {"<fim-pad>", false, false},
-    {"<fim_pad>", false, false},
-    {"<|fim_repo|>", false, false},
-    {"<|repo_name|>", false, false},
-    {"<fim-repo>", false, false},
-    {"<reponame>", false, false},
-    {"<|file_sep|>", false, false},
+    {"<|eot_id|>", NAME_ANY, true, true, false},
+    {"<|im_end|>", NAME_ANY, true, true, false},
+    {"<end_of_turn>", NAME_ANY, true, true, false},
+    {"<|end|>", NAME_ANY, true, true, false},
+    {"<turn|>", NAME_USER, true, true, false},
+    {"<|return|>", NAME_ANY, true, false, true},
+    {"<|endoftext|>", NAME_ANY, true, true, true},
+    {"<|end_of_text|>", NAME_ANY, true, true, true},
+    {"<EOT>", NAME_USER, true, true, false},
+    {"_<EOT>", NAME_USER, true, true, false},
+    {"[EOT]", NAME_USER, true, true, false},
+    {"<｜end▁of▁sentence｜>", NAME_ANY, true, true, true},
+    {"<end_of_utterance>", NAME_ANY, true, true, false},
+    {"<eos>", NAME_TRUSTED, true, false, true},
+    /* Elsewhere the end of a struck-out text. */
+    {"</s>", NAME_TRUSTED, false, false, true},
+    {"<|eom_id|>", NAME_ANY, true, false, false},
+    {"<|call|>", NAME_ANY, true, false, false},
+    {"<|flush|>", NAME_ANY, true, false, false},
+    {"<|calls|>", NAME_ANY, true, false, false},
+    {"[EOS]", NAME_USER, true, false, false},
+    {"[e~[", NAME_USER, true, false, false},
+    {"<|tool_response>", NAME_USER, true, false, false},
+    /* Code models end what they fill in with one of these. */
+    {"<|fim_pad|>", NAME_USER, true, false, false},
+    {"<fim-pad>", NAME_USER, true, false, false},
+    {"<fim_pad>", NAME_USER, true, false, false},
+    {"<|fim_repo|>", NAME_USER, true, false, false},
+    {"<|repo_name|>", NAME_USER, true, false, false},
+    {"<fim-repo>", NAME_USER, true, false, false},
+    {"<reponame>", NAME_USER, true, false, false},
+    {"<|file_sep|>", NAME_USER, true, false, false},
 };
 
 static const vocab_name *vocab_name_find(const char *text, size_t n) {
@@ -58,9 +69,22 @@ static const vocab_name *vocab_name_find(const char *text, size_t n) {
     return NULL;
 }
 
+/* The kind that the name gives the token. */
+static bool vocab_name_is_control(sl_vocab *v, int32_t id, const vocab_name *name) {
+    const bool promote = (v->kind[id] == SL_TOKEN_USER && name->promote >= NAME_USER) ||
+                         (v->kind[id] == SL_TOKEN_NORMAL && name->promote == NAME_ANY);
+    if (promote) {
+        v->kind[id] = SL_TOKEN_CONTROL;
+        v->flag[id] |= SL_TOKEN_FLAG_CUT | SL_TOKEN_FLAG_LITERAL | SL_TOKEN_FLAG_UNLISTED;
+    }
+    return v->kind[id] == SL_TOKEN_CONTROL;
+}
+
 void sl_vocab_mark_eog(sl_vocab *v) {
     const vocab_name *turn = NULL;
+    const vocab_name *eos = NULL;
     int32_t id_turn = -1;
+    int32_t id_eos = -1;
     int32_t id_end = -1;
     bool has_return = false;
     bool has_call = false;
@@ -68,17 +92,12 @@ void sl_vocab_mark_eog(sl_vocab *v) {
         size_t n;
         const char *text = sl_vocab_text(v, id, &n);
         const vocab_name *name = n >= 4 && n <= 40 ? vocab_name_find(text, n) : NULL;
-        if (name == NULL) {
+        if (name == NULL || !vocab_name_is_control(v, id, name)) {
             continue;
         }
-        if (v->kind[id] == SL_TOKEN_USER || (v->kind[id] == SL_TOKEN_NORMAL && name->if_plain)) {
-            v->kind[id] = SL_TOKEN_CONTROL;
-            v->flag[id] |= SL_TOKEN_FLAG_CUT | SL_TOKEN_FLAG_LITERAL | SL_TOKEN_FLAG_UNLISTED;
+        if (name->ends) {
+            v->flag[id] |= SL_TOKEN_FLAG_EOG;
         }
-        if (v->kind[id] != SL_TOKEN_CONTROL) {
-            continue;
-        }
-        v->flag[id] |= SL_TOKEN_FLAG_EOG;
         has_return |= strcmp(name->text, "<|return|>") == 0 || strcmp(name->text, "<|flush|>") == 0;
         has_call |= strcmp(name->text, "<|call|>") == 0 || strcmp(name->text, "<|calls|>") == 0;
         id_end = strcmp(name->text, "<|end|>") == 0 ? id : id_end;
@@ -86,6 +105,13 @@ void sl_vocab_mark_eog(sl_vocab *v) {
             turn = name;
             id_turn = id;
         }
+        if (name->eos && (eos == NULL || name < eos)) {
+            eos = name;
+            id_eos = id;
+        }
+    }
+    if (v->id_eos < 0) {
+        v->id_eos = id_eos;
     }
     /* In vocabularies with these two, <|end|> only ends a message, and the model goes on with the next. */
     if (has_return && has_call && id_end >= 0 && id_end != v->id_eos) {
