@@ -270,6 +270,11 @@ static hf_added *hf_added_of(const hf_file *f, int64_t id) {
     return lo < f->n_item && f->item[lo].id == id ? &f->item[lo] : NULL;
 }
 
+/* Is it looked for in the normalised text? Control tokens never are: in the text as it came, spans can keep them out. */
+static bool hf_is_late(const hf_added *added) {
+    return (added->flag & SL_TOKEN_FLAG_NORM) != 0 && !added->special;
+}
+
 /* ---- tokens ---- */
 
 /* The bytes of a token (dst NULL: only how many), and its kind and flags. */
@@ -290,7 +295,13 @@ static size_t hf_token(const hf_file *f, const sl_vocab *v, const hf_added *adde
         if (!same) {
             *flag |= SL_TOKEN_FLAG_UNLISTED;
         }
-        return sl_token_undo(f->byte_level ? SL_TOKEN_TEXT_PLAIN : form, text, n, dst, &plain);
+        /* Looked for after a space was put in front of the text, so that space is a part of it. */
+        const size_t lead = hf_is_late(added) && f->prepend && n > 0 ? 1 : 0;
+        if (lead > 0 && dst != NULL) {
+            *dst++ = ' ';
+        }
+        return lead +
+               sl_token_undo(f->byte_level ? SL_TOKEN_TEXT_PLAIN : form, text, n, dst, &plain);
     }
     const int byte = !f->byte_level && v->byte_fallback ? sl_token_byte_form(text, n) : -1;
     if (byte >= 0) {
@@ -572,9 +583,7 @@ static sl_status hf_add_cuts(hf_file *f, const sl_vocab *v, sl_matcher *m, bool 
     for (int pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < f->n_item; i++) {
             const hf_added *a = &f->item[i];
-            /* Control tokens are always looked for in the text as it came, where spans can keep them out. */
-            const bool late = (a->flag & SL_TOKEN_FLAG_NORM) != 0 && !a->special;
-            if (late != norm) {
+            if (hf_is_late(a) != norm) {
                 continue;
             }
             SL_TRY(hf_text(f, &a->content, text, &n));
@@ -632,11 +641,12 @@ static sl_status hf_choose_model(hf_file *f, sl_vocab *v) {
 }
 
 static sl_status hf_policy(hf_file *f, sl_vocab *v, const sl_container *side) {
-    const int32_t id_unk = v->id_unk;
     if (side != NULL) {
+        /* A file without a template leaves BOS to the model file, whose word rule implies one or not. */
+        v->add_bos = !f->has_template && v->pre != NULL && v->pre->add_bos &&
+                     sl_meta_find(side, "tokenizer.ggml.bos_token_id") != NULL;
         SL_TRY(sl_vocab_load_policy(v, side, f->err));
     }
-    v->id_unk = id_unk >= 0 ? id_unk : v->id_unk;
     if (!f->has_template) {
         return SL_OK;
     }

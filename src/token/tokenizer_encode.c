@@ -35,9 +35,17 @@ typedef struct encode_call {
 
 /* ---- which matches count ---- */
 
+/* \w of the regular expressions that the format was made with: letters and what counts as such (numbers of letters,
+ * letters in circles and squares), marks, digits, connectors, and the two joiners. */
 static bool encode_is_word(uint32_t code) {
-    return (sl_unicode_class_of(code) &
-            (SL_CLASS_LETTER | SL_CLASS_NUMBER | SL_CLASS_MARK | SL_CLASS_CONNECTOR)) != 0;
+    const uint32_t kind = sl_unicode_class_of(code);
+    if ((kind & SL_CLASS_NUMBER) != 0) {
+        return sl_unicode_category_of(code) != SL_UNICODE_NO;
+    }
+    return (kind & (SL_CLASS_LETTER | SL_CLASS_MARK | SL_CLASS_CONNECTOR)) != 0 || code == 0x200C ||
+           code == 0x200D || (code >= 0x24B6 && code <= 0x24E9) ||
+           (code >= 0x1F130 && code <= 0x1F149) || (code >= 0x1F150 && code <= 0x1F169) ||
+           (code >= 0x1F170 && code <= 0x1F189);
 }
 
 /* The character that ends right before `at`; at > 0. */
@@ -82,25 +90,27 @@ static bool encode_norm_counts(const void *user, int32_t id, size_t n) {
            encode_stands_alone(c->text, c->n, c->at, c->at + n);
 }
 
-static bool encode_is_space(uint32_t code) {
-    return (sl_unicode_class_of(code) & SL_CLASS_SPACE) != 0;
+/* In a piece whose spaces stand for U+2581, which is no white space, they are none. */
+static bool encode_is_space(uint32_t code, bool marked) {
+    return (sl_unicode_class_of(code) & SL_CLASS_SPACE) != 0 && !(marked && code == ' ');
 }
 
 /* White space around a match that belongs to its token. */
-static void encode_strip(uint8_t flag, const char *text, size_t n, size_t least, size_t *begin,
-                         size_t *end) {
+static void encode_strip(uint8_t flag, bool marked, const char *text, size_t n, size_t least,
+                         size_t *begin, size_t *end) {
     while ((flag & SL_TOKEN_FLAG_LSTRIP) != 0 && *begin > least) {
         const uint32_t code = encode_char_before(text, *begin);
         uint8_t bytes[4];
         const size_t len = sl_utf8_put(code, bytes);
-        if (!encode_is_space(code) || *begin - least < len) {
+        if (!encode_is_space(code, marked) || *begin - least < len) {
             break;
         }
         *begin -= len;
     }
     while ((flag & SL_TOKEN_FLAG_RSTRIP) != 0 && *end < n) {
         size_t len;
-        if (!encode_is_space(sl_utf8_next((const uint8_t *)text + *end, n - *end, &len))) {
+        const uint32_t code = sl_utf8_next((const uint8_t *)text + *end, n - *end, &len);
+        if (!encode_is_space(code, marked)) {
             break;
         }
         *end += len;
@@ -161,7 +171,7 @@ static sl_status encode_parts(encode_call *c, const char *text, size_t n, bool a
         }
         size_t cut = norm.at;
         size_t end = norm.at + n_match;
-        encode_strip(c->v->flag[id], text, n, begin, &cut, &end);
+        encode_strip(c->v->flag[id], c->v->space_mark, text, n, begin, &cut, &end);
         SL_TRY(encode_part(c, text + begin, cut - begin, at_start && begin == 0));
         sl_encoder_put(&c->e, id);
         begin = norm.at = end;
@@ -222,7 +232,7 @@ static sl_status encode_all(encode_call *c, bool bos) {
         }
         size_t cut = c->at;
         size_t end = c->at + n_match;
-        encode_strip(v->flag[id], c->text, c->n_text, begin, &cut, &end);
+        encode_strip(v->flag[id], false, c->text, c->n_text, begin, &cut, &end);
         SL_TRY(encode_piece(c, begin, cut));
         /* A text that brings its own BOS gets no second one. */
         if (!(bos && c->at == 0 && id == v->id_bos)) {
