@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "help_kern.h"
-#include "help_paths.h"
 
 /* One product, with everything that it needs. */
 typedef struct mul_case {
@@ -47,7 +46,8 @@ static mul_case mul_case_make(const sl_kern *kern, sl_act act, int32_t id, int64
     const size_t w_size = n_row > 0 ? t.w_stride * (size_t)(n_row - 1) + (size_t)row_bytes : 0;
     t.w_base = test_alloc(w_offset + w_size);
     t.w = t.w_base + w_offset;
-    t.x = aligned_alloc(64, t.x_stride * (size_t)n_col + 64 * (t.x_stride * (size_t)n_col == 0));
+    const size_t x_size = t.x_stride * (size_t)n_col;
+    t.x = aligned_alloc(64, x_size > 0 ? x_size : 64);
     assert_non_null(t.x);
     t.w_values = test_alloc((size_t)(n_row * n) * sizeof(float));
     t.x_values = test_alloc((size_t)(n_col * n) * sizeof(float));
