@@ -16,7 +16,7 @@
 /* n_col is a constant 1, or up to AVX2_COLS: then the sums live in memory that stays in L1. */
 AVX2_INLINE void M32_TILE_NAME(const avx2_rows *rows, int64_t n_row, int64_t n_col, int64_t n_block,
                                const uint8_t *x, size_t x_stride, float *y, int64_t y_stride,
-                               size_t ahead) {
+                               uintptr_t next) {
     __m256 sum[AVX2_COLS];
     for (int64_t c = 0; c < n_col; c++) {
         sum[c] = _mm256_setzero_ps();
@@ -26,7 +26,7 @@ AVX2_INLINE void M32_TILE_NAME(const avx2_rows *rows, int64_t n_row, int64_t n_c
         __m256i q[8];
         __m256 d;
         __m256 m;
-        avx2_fetch8(rows, at + ahead);
+        avx2_fetch(next + 8 * at, 8 * M32_BYTES);
         M32_UNPACK(rows, at, q, &d, &m);
         for (int64_t c = 0; c < n_col; c++) {
             const void *row = x + (size_t)c * x_stride;
@@ -46,19 +46,19 @@ AVX2_INLINE void M32_TILE_NAME(const avx2_rows *rows, int64_t n_row, int64_t n_c
 AVX2_TARGET static void M32_NAME(int64_t n_row, int64_t n_col, int64_t n, const uint8_t *w,
                                  size_t w_stride, const uint8_t *x, size_t x_stride, float *y,
                                  int64_t y_stride) {
-    const size_t ahead = avx2_ahead(w_stride);
     for (int64_t r = 0; r < n_row; r += 8) {
         avx2_rows rows;
         avx2_rows_init(&rows, w + (size_t)r * w_stride, w_stride, n_row - r);
+        const uintptr_t next = (uintptr_t)w + (size_t)(r + 8) * w_stride;
         int64_t c = 0;
         for (; n_col - c > 1; c += AVX2_COLS) {
             const int64_t n_tile = n_col - c < AVX2_COLS ? n_col - c : AVX2_COLS;
             M32_TILE_NAME(&rows, n_row - r, n_tile, n / 32, x + (size_t)c * x_stride, x_stride,
-                          y + c * y_stride + r, y_stride, ahead);
+                          y + c * y_stride + r, y_stride, next);
         }
         if (n_col - c == 1) {
             M32_TILE_NAME(&rows, n_row - r, 1, n / 32, x + (size_t)c * x_stride, x_stride,
-                          y + c * y_stride + r, y_stride, ahead);
+                          y + c * y_stride + r, y_stride, next);
         }
     }
 }
