@@ -198,7 +198,7 @@ static int inspect_text(const inspect_facts *facts) {
         }
         cli_outf("  %-42s %-16s ", key, type);
         const bool cut = !facts->full && n > INSPECT_WIDTH;
-        cli_out_escaped(text, cut ? inspect_cut(text, INSPECT_WIDTH) : n);
+        cli_out_escaped(text, cut ? inspect_cut(text, INSPECT_WIDTH) : n, false);
         cli_out("...", cut ? 3 : 0);
         cli_out("\n", 1);
         free(text);

@@ -37,7 +37,7 @@ static void tokenize_show_table(const sl_model *model, const int32_t *ids, size_
         size_t n_bytes;
         const char *bytes = tokenize_bytes(model, ids[i], &n_bytes);
         cli_outf("%8d  \"", (int)ids[i]);
-        cli_out_escaped(bytes, n_bytes);
+        cli_out_escaped(bytes, n_bytes, true);
         cli_outf("\"%s\n", sl_token_is_control(model, ids[i]) ? "  control" : "");
     }
     cli_outf("%zu token%s\n", n, n == 1 ? "" : "s");

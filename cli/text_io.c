@@ -221,12 +221,12 @@ bool cli_outf(const char *format, ...) {
     return ok;
 }
 
-bool cli_out_escaped(const char *bytes, size_t n) {
+bool cli_out_escaped(const char *bytes, size_t n, bool quotes) {
     size_t from = 0;
     for (size_t i = 0; i < n;) {
         uint32_t point = 0;
         const size_t size = cli_utf8(bytes + i, n - i, &point);
-        const bool quoted = point == '"' || point == '\\';
+        const bool quoted = quotes && (point == '"' || point == '\\');
         if (size != 0 && !quoted && point >= 0x20 && !(point >= 0x7F && point < 0xA0)) {
             i += size;
             continue;

@@ -36,8 +36,8 @@ int cli_fail(int code, const char *format, ...) CLI_PRINTF(2, 3);
 /* Write to standard output. false when it cannot be written (any more); cli_out_end tells why. */
 bool cli_out(const char *bytes, size_t n);
 bool cli_outf(const char *format, ...) CLI_PRINTF(1, 2);
-/* As one line, in the manner of a C string: \n, \t, \", \\, and \xNN for other controls and for what is not UTF-8. */
-bool cli_out_escaped(const char *bytes, size_t n);
+/* As one line: \n, \t, and \xNN for other controls and for what is not UTF-8; with quotes as inside of a C string's. */
+bool cli_out_escaped(const char *bytes, size_t n, bool quotes);
 bool cli_out_flush(void);
 bool cli_out_is_terminal(void);
 /* Flush; the exit code of the program: code, or CLI_FAILED when something was not written. A reader that went away is
