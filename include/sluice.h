@@ -208,15 +208,15 @@ SL_API void sl_file_close(sl_file *file);
 SL_API void sl_file_get_info(const sl_file *file, sl_file_info *out);
 /* i_tensor in 0..n_tensor-1; SL_EINVAL otherwise. Strings live as long as the file. */
 SL_API sl_status sl_file_get_tensor(const sl_file *file, int64_t i_tensor, sl_tensor_info *out);
-/* Metadata entry i_meta: key and type name ("u32", "str", "arr[str,49152]"), and the value as one line of text cut to
- * cap bytes (NUL included; long strings and arrays are shortened with "..." unless `full`). With full, strings are
- * whole as long as cap allows. *n_text (may be NULL) is the length that the whole text would have. */
+/* Metadata entry i_meta: key and type name ("u32", "str", "arr[str,49152]"), and the value as one line of text (control
+ * characters as escapes) cut to cap bytes, NUL included. Without `full`, long strings and arrays are shortened with
+ * "...". *n_text (may be NULL) is the length that the whole text would have. */
 SL_API sl_status sl_file_get_meta(const sl_file *file, int64_t i_meta, bool full, const char **key,
                                   char *type, size_t cap_type, char *text, size_t cap_text,
                                   size_t *n_text);
 /* Number of elements of a metadata entry (1 for a scalar); -1 out of range. */
 SL_API int64_t sl_file_meta_count(const sl_file *file, int64_t i_meta);
-/* Element i_item of a metadata entry as text; SL_EINVAL out of range. */
+/* Element i_item of a metadata entry as text, strings byte for byte; SL_EINVAL out of range. */
 SL_API sl_status sl_file_get_meta_item(const sl_file *file, int64_t i_meta, int64_t i_item,
                                        char *text, size_t cap_text, size_t *n_text);
 SL_API int64_t sl_file_find_meta(const sl_file *file, const char *key); /* index, or -1 */

@@ -14,7 +14,7 @@ MODULES = {
     "quant": "base",
     "format": "base store quant",
     "kern": "base quant",
-    "graph": "base quant",
+    "graph": "base quant kern",
     "backend": "base quant kern graph",
     "weights": "base store quant format graph backend",
     "kv": "base quant graph backend",

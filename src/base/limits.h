@@ -21,6 +21,10 @@
 #define SL_MAX_TENSOR_NAME 64
 #define SL_MAX_META_KEY 65535
 
+/* Bytes of a file's header, metadata and directory together. The largest published ones (vocabularies of 262144 tokens
+ * with merges) have 16 MiB. */
+#define SL_MAX_HEADER_BYTES ((uint64_t)1 << 30)
+
 /* Tokens of a vocabulary; ids are int32 and the widest published vocabulary has 2^18 and a few. */
 #define SL_MAX_VOCAB (1 << 22)
 

@@ -101,6 +101,9 @@ sl_status sl_os_read(const sl_os_file *file, uint64_t offset, void *dst, size_t 
             break;
         }
         done += (size_t)got;
+        if (file->direct && (size_t)got % SL_OS_DIRECT_ALIGN != 0) {
+            break; /* the file's end: going on from an unaligned offset would be refused */
+        }
     }
     if (n_out != NULL) {
         *n_out = done;

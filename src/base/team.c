@@ -13,8 +13,10 @@
 #include "base/limits.h"
 #include "base/os.h"
 
-/* Spinning lasts some tens of microseconds: longer than the skew inside an op, far shorter than a scheduler's tick. */
+/* Spinning lasts some tens of microseconds: longer than the skew inside an op, far shorter than a scheduler's tick. With
+ * more threads than cores whoever spins keeps the one that he waits for from running: then hardly at all. */
 #define TEAM_SPIN 4000
+#define TEAM_SPIN_CROWDED 50
 
 typedef struct team_line {
     _Alignas(64) _Atomic uint64_t value;
@@ -29,6 +31,7 @@ struct sl_team {
     sl_ledger *ledger;
     int32_t n_thread;
     int32_t n_started;
+    int32_t n_spin;
     bool quit;
     void (*fn)(void *arg, sl_member *me);
     void *arg;
@@ -47,7 +50,7 @@ static size_t team_bytes(int32_t n_thread) {
 
 /* Wait until *word differs from seen. */
 static void team_wait(sl_team *team, _Atomic uint64_t *word, uint64_t seen) {
-    for (int i = 0; i < TEAM_SPIN; i++) {
+    for (int i = 0; i < team->n_spin; i++) {
         if (atomic_load_explicit(word, memory_order_acquire) != seen) {
             return;
         }
@@ -122,6 +125,7 @@ sl_status sl_team_open(sl_ledger *ledger, int32_t n_thread, sl_team **out, sl_er
     sl_team *team = p;
     team->ledger = ledger;
     team->n_thread = n_thread;
+    team->n_spin = n_thread <= sl_os_n_core() ? TEAM_SPIN : TEAM_SPIN_CROWDED;
     sl_status status = sl_os_mutex_init(&team->lock, err);
     if (status != SL_OK) {
         sl_release(ledger, SL_ACCOUNT_MISC, team, team_bytes(n_thread));

@@ -91,6 +91,22 @@ static void file_put(file_text *t, const char *bytes, size_t n) {
     t->n += n;
 }
 
+/* A string's bytes on one line: control characters as escapes. */
+static void file_put_line(file_text *t, const char *bytes, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t b = (uint8_t)bytes[i];
+        if (b >= 0x20 && b != 0x7f) {
+            file_put(t, bytes + i, 1);
+        } else if (b == '\n' || b == '\r' || b == '\t') {
+            file_put(t, b == '\n' ? "\\n" : b == '\r' ? "\\r" : "\\t", 2);
+        } else {
+            char escape[8];
+            (void)snprintf(escape, sizeof escape, "\\x%02x", b);
+            file_put(t, escape, 4);
+        }
+    }
+}
+
 static void file_put_item(file_text *t, const sl_meta *m, sl_meta_type type, int64_t i) {
     char number[64];
     int64_t whole;
@@ -103,10 +119,12 @@ static void file_put_item(file_text *t, const sl_meta *m, sl_meta_type type, int
         n = snprintf(number, sizeof number, "%.9g", real);
     } else if (type == SL_META_F64 && sl_meta_f64(m, i, &real)) {
         n = snprintf(number, sizeof number, "%.17g", real);
+    } else if (type == SL_META_U64) { /* may be beyond an int64 */
+        sl_cursor at = sl_cursor_make(m->data, m->size_bytes);
+        (void)sl_cursor_bytes(&at, (uint64_t)i * sizeof(uint64_t));
+        n = snprintf(number, sizeof number, "%llu", (unsigned long long)sl_cursor_u64(&at));
     } else if (sl_meta_i64(m, i, &whole)) {
         n = snprintf(number, sizeof number, "%lld", (long long)whole);
-    } else if (sl_meta_f64(m, i, &real)) { /* a u64 beyond int64 */
-        n = snprintf(number, sizeof number, "%.0f", real);
     }
     file_put(t, number, n > 0 ? (size_t)n : 0);
 }
@@ -132,7 +150,7 @@ static void file_put_value(file_text *t, const sl_meta *m, bool full) {
             file_put_item(t, m, type, i);
         } else if (sl_meta_next_str(&at, &text, &n_text)) {
             const bool cut = !full && n_text > FILE_SHORT_TEXT;
-            file_put(t, text, cut ? FILE_SHORT_TEXT : n_text);
+            file_put_line(t, text, cut ? FILE_SHORT_TEXT : n_text);
             if (cut) {
                 file_put(t, "...", 3);
             }

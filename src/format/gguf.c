@@ -63,7 +63,7 @@ static sl_status gguf_prepare(sl_gguf_part *part, sl_store *store, sl_error *err
     const sl_status status = gguf_scan(part, err);
     sl_release(store->ledger, SL_ACCOUNT_IO, window, SL_GGUF_WINDOW_BYTES);
     SL_TRY(status);
-    const size_t n_header = (size_t)part->r.at; /* bounded by SL_GGUF_MAX_HEADER_BYTES */
+    const size_t n_header = (size_t)part->r.at; /* bounded by SL_MAX_HEADER_BYTES */
     void *header;
     SL_TRY(sl_alloc(store->ledger, SL_ACCOUNT_IO, n_header, &header, "a file's header", err));
     part->header = header;

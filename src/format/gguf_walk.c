@@ -34,10 +34,10 @@ static sl_status gguf_ahead(const sl_gguf_reader *r, uint64_t n, sl_error *err) 
     if (n > gguf_left(r)) {
         return gguf_cut(r, n, err);
     }
-    if (r->at + n > SL_GGUF_MAX_HEADER_BYTES) {
+    if (r->at + n > SL_MAX_HEADER_BYTES) {
         return SL_FAIL(err, SL_ELIMIT,
                        "%s: the GGUF header reaches beyond %llu bytes with %s %llu, the limit",
-                       r->store->name, (unsigned long long)SL_GGUF_MAX_HEADER_BYTES, r->what,
+                       r->store->name, (unsigned long long)SL_MAX_HEADER_BYTES, r->what,
                        (unsigned long long)r->i_what);
     }
     if (r->buffer == NULL && r->at + n > r->n_window) { /* more than the first walk came to */

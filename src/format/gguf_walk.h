@@ -8,9 +8,6 @@
 #define SL_GGUF_WINDOW_BYTES ((size_t)65536)
 _Static_assert(SL_GGUF_WINDOW_BYTES >= SL_MAX_META_KEY, "a key must fit the window");
 
-/* The longest header. The largest published ones (vocabularies of 262144 tokens with merges) have 16 MiB. */
-#define SL_GGUF_MAX_HEADER_BYTES ((uint64_t)1 << 30)
-
 #define SL_GGUF_HEAD_BYTES 24
 
 /* A key as error messages show it: at most this much. */
