@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "help_gguf.h"
 #include "help_paths.h"
 
 const char *const golden_tree[] = {"llama_rope3_tied-f16", "llama_spm-q8_0",  "qwen2-q8_0",
@@ -298,4 +299,37 @@ float golden_gap(const float *x, int32_t n) {
         }
     }
     return x[best] - second;
+}
+
+struct help_gguf *golden_chat_gguf(void) {
+    enum { N_ASCII = 94, N_TOKEN = N_ASCII + 4 };
+    static char ascii[N_ASCII][2];
+    const char *tokens[N_TOKEN];
+    int32_t kinds[N_TOKEN];
+    for (int32_t i = 0; i < N_ASCII; i++) {
+        ascii[i][0] = (char)('!' + i);
+        tokens[i] = ascii[i];
+        kinds[i] = 1;
+    }
+    /* The byte-level alphabet's letters for space and line end, then the control tokens. */
+    tokens[N_ASCII] = "\xC4\xA0";
+    tokens[N_ASCII + 1] = "\xC4\x8A";
+    tokens[N_ASCII + 2] = "<|im_start|>";
+    tokens[N_ASCII + 3] = "<|im_end|>";
+    kinds[N_ASCII] = kinds[N_ASCII + 1] = 1;
+    kinds[N_ASCII + 2] = kinds[N_ASCII + 3] = 3;
+    const char *const merges[] = {"a b"};
+    help_gguf *g = help_gguf_new();
+    help_gguf_str(g, "general.architecture", "llama");
+    help_gguf_str(g, "tokenizer.ggml.model", "gpt2");
+    help_gguf_str(g, "tokenizer.ggml.pre", "default");
+    help_gguf_strings(g, "tokenizer.ggml.tokens", tokens, N_TOKEN);
+    help_gguf_array(g, "tokenizer.ggml.token_type", SL_META_I32, kinds, N_TOKEN);
+    help_gguf_strings(g, "tokenizer.ggml.merges", merges, 1);
+    help_gguf_u32(g, "tokenizer.ggml.eos_token_id", N_ASCII + 3);
+    help_gguf_str(g, "tokenizer.chat_template",
+                  "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + "
+                  "message['content'] + '<|im_end|>' + '\n'}}{% endfor %}"
+                  "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}");
+    return g;
 }

@@ -75,6 +75,11 @@ int32_t golden_argmax(const float *x, int32_t n);
 /* Largest minus second largest. */
 float golden_gap(const float *x, int32_t n);
 
+/* A GGUF of a vocabulary alone, with a ChatML template: every printable ASCII character, line end, both control tokens.
+ * To be opened with vocab_only. Free it with help_gguf_free after the model. */
+struct help_gguf;
+struct help_gguf *golden_chat_gguf(void);
+
 /* malloc that fails the running test instead of returning NULL. */
 void *golden_alloc(size_t n, size_t size);
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "help_gguf.h"
 #include "help_golden.h"
 #include "help_paths.h"
 #include <cmocka.h>
@@ -158,19 +159,6 @@ static void test_null_arguments(void **state) {
     assert_int_equal(sl_token_bytes(NULL, 1, &bytes, &n), SL_EINVAL);
     assert_int_equal(sl_token_bytes(rig.model, 1, NULL, &n), SL_EINVAL);
     assert_int_equal(sl_token_bytes(rig.model, 1, &bytes, NULL), SL_EINVAL);
-    const sl_message message = {"user", "hi", 2}, no_role = {NULL, "hi", 2},
-                     no_content = {"user", NULL, 2};
-    GOLDEN_STATUS(sl_chat_render(NULL, &message, 1, true, text, 64, &n, &err), SL_EINVAL, &err);
-    GOLDEN_STATUS(sl_chat_render(rig.model, NULL, 1, true, text, 64, &n, &err), SL_EINVAL, &err);
-    GOLDEN_STATUS(sl_chat_render(rig.model, &no_role, 1, true, text, 64, &n, &err), SL_EINVAL,
-                  &err);
-    GOLDEN_STATUS(sl_chat_render(rig.model, &no_content, 1, true, text, 64, &n, &err), SL_EINVAL,
-                  &err);
-    GOLDEN_STATUS(sl_chat_render(rig.model, &message, 1, true, text, 64, NULL, &err), SL_EINVAL,
-                  &err);
-    GOLDEN_STATUS(sl_chat_tokenize(NULL, &message, 1, true, ids, 8, &n, &err), SL_EINVAL, &err);
-    GOLDEN_STATUS(sl_chat_tokenize(rig.model, &message, 1, true, ids, 8, NULL, &err), SL_EINVAL,
-                  &err);
     /* An error is not required. */
     assert_int_equal(sl_model_open(rig.engine, NULL, NULL, &model, NULL), SL_EINVAL);
     assert_int_equal(sl_model_open(rig.engine, "no such file", NULL, &model, NULL), SL_ENOTFOUND);
@@ -182,6 +170,51 @@ static void test_null_arguments(void **state) {
     GOLDEN_STATUS(sl_session_eval(rig.session, ids, 8, SL_WANT_LAST, NULL, NULL, &err), SL_OK,
                   &err);
     golden_close(&rig);
+}
+
+static void test_bad_chat(void **state) {
+    (void)state;
+    sl_error err;
+    help_gguf *gguf = golden_chat_gguf();
+    sl_source source = {0};
+    source.data = help_gguf_bytes(gguf, &source.size_bytes);
+    const sl_model_options options = {
+        .size = sizeof options, .source = &source, .vocab_only = true};
+    sl_engine *engine = NULL;
+    sl_model *model = NULL;
+    GOLDEN_STATUS(sl_engine_open(NULL, &engine, &err), SL_OK, &err);
+    GOLDEN_STATUS(sl_model_open(engine, NULL, &options, &model, &err), SL_OK, &err);
+    char text[64];
+    int32_t ids[8];
+    size_t n = 0;
+    const sl_message message = {"user", "hi", 2}, no_role = {NULL, "hi", 2},
+                     no_content = {"user", NULL, 2};
+    GOLDEN_STATUS(sl_chat_render(NULL, &message, 1, true, text, 64, &n, &err), SL_EINVAL, &err);
+    GOLDEN_STATUS(sl_chat_render(model, NULL, 1, true, text, 64, &n, &err), SL_EINVAL, &err);
+    GOLDEN_STATUS(sl_chat_render(model, &no_role, 1, true, text, 64, &n, &err), SL_EINVAL, &err);
+    GOLDEN_STATUS(sl_chat_render(model, &no_content, 1, true, text, 64, &n, &err), SL_EINVAL, &err);
+    GOLDEN_STATUS(sl_chat_render(model, &message, 1, true, text, 64, NULL, &err), SL_EINVAL, &err);
+    GOLDEN_STATUS(sl_chat_tokenize(NULL, &message, 1, true, ids, 8, &n, &err), SL_EINVAL, &err);
+    GOLDEN_STATUS(sl_chat_tokenize(model, &message, 1, true, ids, 8, NULL, &err), SL_EINVAL, &err);
+    const char want[] = "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n";
+    GOLDEN_STATUS(sl_chat_render(model, &message, 1, true, text, 64, &n, &err), SL_OK, &err);
+    assert_int_equal(n, strlen(want));
+    assert_memory_equal(text, want, n);
+    const sl_message alien = {"martian", "hi", 2};
+    GOLDEN_STATUS(sl_chat_render(model, &alien, 1, true, text, 64, &n, &err), SL_EINVAL, &err);
+    /* The cap rule. */
+    for (size_t cap = 0; cap < strlen(want); cap++) {
+        memset(text, 0x5A, sizeof text);
+        GOLDEN_STATUS(sl_chat_render(model, &message, 1, true, text, cap, &n, &err), SL_ELIMIT,
+                      &err);
+        assert_int_equal(n, strlen(want));
+        assert_int_equal(text[cap], 0x5A);
+    }
+    GOLDEN_STATUS(sl_chat_render(model, &message, 1, true, NULL, 0, &n, &err), SL_OK, &err);
+    assert_int_equal(n, strlen(want));
+    sl_model_close(model);
+    sl_engine_close(engine);
+    help_gguf_free(gguf);
 }
 
 static void test_bad_options(void **state) {
@@ -679,6 +712,7 @@ int main(void) {
         cmocka_unit_test(test_about),
         cmocka_unit_test(test_model_info),
         cmocka_unit_test(test_null_arguments),
+        cmocka_unit_test(test_bad_chat),
         cmocka_unit_test(test_bad_options),
         cmocka_unit_test(test_bad_sampling),
         cmocka_unit_test(test_option_sizes),

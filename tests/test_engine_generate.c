@@ -373,7 +373,7 @@ static void test_narrow_sampling_is_greedy(void **state) {
         assert_memory_equal(narrow.ids, greedy.ids, (size_t)greedy.n * sizeof greedy.ids[0]);
     }
     /* A hard penalty forbids repeating while there are others: no token twice in the window. */
-    const sl_sampling penalty = {.repeat_penalty = 1e6f, .repeat_last_n = -1};
+    const sl_sampling penalty = {.repeat_penalty = 100.0f, .repeat_last_n = -1};
     options.sampling = penalty;
     generate_run(&rig, &options, &narrow, &result);
     for (int32_t i = 0; i < 50; i++) {

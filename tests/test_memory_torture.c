@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "engine/engine_internal.h"
+#include "help_gguf.h"
 #include "help_golden.h"
 #include "help_memory.h"
 #include "help_paths.h"
@@ -194,14 +195,28 @@ static void test_every_allocation_fails(void **state) {
         memory_torture_step(&t, "sl_detokenize", step_detokenize);
         memory_torture_step(&t, "sl_eval", step_eval);
         memory_torture_step(&t, "sl_generate", step_generate);
-        sl_model_info info;
-        sl_model_get_info(t.model, &info);
-        if (info.chat[0] != '\0') {
-            memory_torture_step(&t, "sl_chat_render", step_chat_render);
-            memory_torture_step(&t, "sl_chat_tokenize", step_chat_tokenize);
-        }
         memory_torture_close(&t);
     }
+}
+
+/* No tiny model has a chat template of a known form, a made one has. */
+static void test_every_allocation_fails_in_chat(void **state) {
+    (void)state;
+    sl_error err;
+    memory_torture t;
+    memset(&t, 0, sizeof t);
+    help_gguf *gguf = golden_chat_gguf();
+    t.source.data = help_gguf_bytes(gguf, &t.source.size_bytes);
+    t.options.size = sizeof t.options;
+    t.options.source = &t.source;
+    t.options.vocab_only = true;
+    GOLDEN_STATUS(sl_engine_open(NULL, &t.engine, &err), SL_OK, &err);
+    GOLDEN_STATUS(sl_model_open(t.engine, NULL, &t.options, &t.model, &err), SL_OK, &err);
+    memory_torture_step(&t, "sl_model_open", step_model_open);
+    memory_torture_step(&t, "sl_chat_render", step_chat_render);
+    memory_torture_step(&t, "sl_chat_tokenize", step_chat_tokenize);
+    memory_torture_close(&t);
+    help_gguf_free(gguf);
 }
 
 /* ---- every read fails once ------------------------------------------------------------------------------------------ */
@@ -304,6 +319,7 @@ static void test_short_file(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_allocation_fails),
+        cmocka_unit_test(test_every_allocation_fails_in_chat),
         cmocka_unit_test(test_every_read_fails),
         cmocka_unit_test(test_short_file),
     };
