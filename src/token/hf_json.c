@@ -138,9 +138,11 @@ static sl_status hf_read_model(hf_file *f, sl_vocab *v) {
     if (j.failed) {
         return hf_broken(f, &j);
     }
-    if (!f->has_vocab || !f->has_merges || sl_json_peek(&f->vocab) != SL_JSON_OBJECT) {
-        return SL_FAIL(f->err, SL_EFORMAT, "%s: model: there is no \"%s\"", f->name,
-                       f->has_vocab ? "merges" : "vocab");
+    if (!f->has_vocab || sl_json_peek(&f->vocab) != SL_JSON_OBJECT) {
+        return SL_FAIL(f->err, SL_EFORMAT, "%s: model: there is no object \"vocab\"", f->name);
+    }
+    if (!f->has_merges) {
+        return SL_FAIL(f->err, SL_EFORMAT, "%s: model: there are no \"merges\"", f->name);
     }
     return SL_OK;
 }
