@@ -73,7 +73,15 @@ AVX2_TARGET static void KV_NAME(mix)(int64_t n_q, int64_t n_tok, int64_t d, cons
             (4, n_tok, d - j, p + i * p_stride, p_stride, keep + i, values, row_bytes,
              acc + i * acc_stride + j, acc_stride);
         }
-        for (; i < n_q; i++) {
+        if (n_q - i == 3) {
+            KV_NAME(mix8)
+            (3, n_tok, d - j, p + i * p_stride, p_stride, keep + i, values, row_bytes,
+             acc + i * acc_stride + j, acc_stride);
+        } else if (n_q - i == 2) {
+            KV_NAME(mix8)
+            (2, n_tok, d - j, p + i * p_stride, p_stride, keep + i, values, row_bytes,
+             acc + i * acc_stride + j, acc_stride);
+        } else if (n_q - i == 1) {
             KV_NAME(mix8)
             (1, n_tok, d - j, p + i * p_stride, p_stride, keep + i, values, row_bytes,
              acc + i * acc_stride + j, acc_stride);

@@ -26,24 +26,33 @@
         }                                                                                       \
     }
 
-static inline int32_t scalar_dot_nibbles(const uint8_t *qs, const int8_t *x) {
+/* Unpacked first and multiplied then: both loops are of a form that compilers vectorise. */
+static inline int32_t scalar_dot_bytes(const int8_t q[32], const int8_t *x) {
     int32_t sum = 0;
-    for (int32_t i = 0; i < 16; i++) {
-        sum += (qs[i] & 15) * x[i] + (qs[i] >> 4) * x[i + 16];
+    for (int32_t i = 0; i < 32; i++) {
+        sum += q[i] * x[i];
     }
     return sum;
+}
+
+static inline int32_t scalar_dot_nibbles(const uint8_t *qs, const int8_t *x) {
+    int8_t q[32];
+    for (int32_t i = 0; i < 16; i++) {
+        q[i] = (int8_t)(qs[i] & 15);
+        q[i + 16] = (int8_t)(qs[i] >> 4);
+    }
+    return scalar_dot_bytes(q, x);
 }
 
 /* Nibbles and their fifth bits. */
 static inline int32_t scalar_dot_fives(const uint8_t *qh, const uint8_t *qs, const int8_t *x) {
     const uint32_t high = kern_u32(qh);
-    int32_t sum = 0;
+    int8_t q[32];
     for (uint32_t i = 0; i < 16; i++) {
-        const int32_t low = (int32_t)((qs[i] & 15u) | (((high >> i) & 1u) << 4));
-        const int32_t top = (int32_t)((qs[i] >> 4) | (((high >> (i + 16)) & 1u) << 4));
-        sum += low * x[i] + top * x[i + 16];
+        q[i] = (int8_t)((qs[i] & 15u) | (((high >> i) & 1u) << 4));
+        q[i + 16] = (int8_t)(((unsigned)qs[i] >> 4) | (((high >> (i + 16)) & 1u) << 4));
     }
-    return sum;
+    return scalar_dot_bytes(q, x);
 }
 
 static inline float scalar_step_q4_0(const uint8_t *w, const sl_act_q8_32 *x) {
@@ -67,11 +76,9 @@ static inline float scalar_step_q5_1(const uint8_t *w, const sl_act_q8_32 *x) {
 }
 
 static inline float scalar_step_q8_0(const uint8_t *w, const sl_act_q8_32 *x) {
-    int32_t sum = 0;
-    for (int32_t i = 0; i < 32; i++) {
-        sum += (int8_t)w[2 + i] * x->qs[i];
-    }
-    return kern_half_at(w) * x->d * (float)sum;
+    int8_t q[32];
+    memcpy(q, w + 2, sizeof q);
+    return kern_half_at(w) * x->d * (float)scalar_dot_bytes(q, x->qs);
 }
 
 static inline float scalar_step_iq4_nl(const uint8_t *w, const sl_act_q8_32 *x) {

@@ -36,8 +36,12 @@ static void scalar_unpack_q2_k(const uint8_t *w, scalar_super *out) {
         out->scale[g] = w[g] & 15;
         out->min[g] = w[g] >> 4;
     }
-    for (int32_t i = 0; i < 256; i++) {
-        out->q[i] = (int8_t)((qs[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2)) & 3);
+    for (int32_t n = 0; n < 2; n++) {
+        for (int32_t s = 0; s < 4; s++) {
+            for (int32_t l = 0; l < 32; l++) {
+                out->q[128 * n + 32 * s + l] = (int8_t)((qs[32 * n + l] >> (2 * s)) & 3);
+            }
+        }
     }
 }
 
@@ -51,10 +55,14 @@ static void scalar_unpack_q3_k(const uint8_t *w, scalar_super *out) {
         out->scale[g] = (int32_t)((scales[g / 4] >> (g % 4 * 8)) & 255u) - 32;
         out->min[g] = 0;
     }
-    for (int32_t i = 0; i < 256; i++) {
-        const int32_t low = (qs[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2)) & 3;
-        const int32_t top = (w[i % 32] >> (i / 32)) & 1;
-        out->q[i] = (int8_t)(low + 4 * top - 4);
+    for (int32_t n = 0; n < 2; n++) {
+        for (int32_t s = 0; s < 4; s++) {
+            for (int32_t l = 0; l < 32; l++) {
+                const int32_t low = (qs[32 * n + l] >> (2 * s)) & 3;
+                const int32_t top = (w[l] >> (4 * n + s)) & 1;
+                out->q[128 * n + 32 * s + l] = (int8_t)(low + 4 * top - 4);
+            }
+        }
     }
 }
 
