@@ -144,7 +144,7 @@ static void hostile_taken(const hostile_parts *p, const char *text, uint32_t fla
     help_gguf *g;
     sl_error err;
     int32_t ids[16];
-    size_t n;
+    size_t n = 0;
     if (hostile_open(p, &t, &c, &g, &err) != SL_OK ||
         sl_tokenizer_encode(t, text, strlen(text), flags, NULL, 0, ids, 16, &n, &err) != SL_OK) {
         fail_msg("'%s': %s", text, err.text);

@@ -14,14 +14,14 @@
 /* U+2581, which SentencePiece writes for a space. */
 #define HF_MARK "\xE2\x96\x81"
 
-typedef sl_status (*hf_component_fn)(hf_file *f, sl_vocab *v, sl_json *j);
+typedef sl_status (*hf_component_fn)(sl_hf_file *f, sl_vocab *v, sl_json *j);
 
 typedef struct hf_component {
     const char *type;
     hf_component_fn read;
 } hf_component;
 
-bool hf_type_of(sl_json j, sl_json_text *type) {
+bool sl_hf_type_of(sl_json j, sl_json_text *type) {
     sl_json_text key;
     bool found = false;
     if (sl_json_peek(&j) != SL_JSON_OBJECT || !sl_json_enter_object(&j)) {
@@ -37,24 +37,24 @@ bool hf_type_of(sl_json j, sl_json_text *type) {
     return found;
 }
 
-const char *hf_shown(const sl_json_text *text, char *buffer, size_t cap) {
+const char *sl_hf_shown(const sl_json_text *text, char *buffer, size_t cap) {
     const size_t n = sl_json_text_copy(text, buffer, cap - 1);
     buffer[n < cap - 1 ? n : cap - 1] = '\0';
     return buffer;
 }
 
-static sl_status hf_refuse(hf_file *f, const char *part, const char *what,
+static sl_status hf_refuse(sl_hf_file *f, const char *part, const char *what,
                            const sl_json_text *value) {
     char shown[160];
     return SL_FAIL(f->err, SL_ENOTSUP, "%s: %s: %s '%s' is not supported", f->name, part, what,
-                   hf_shown(value, shown, sizeof shown));
+                   sl_hf_shown(value, shown, sizeof shown));
 }
 
 /* The component that j stands at; j moves past it. */
-static sl_status hf_read_one(hf_file *f, sl_vocab *v, sl_json *j, const char *part,
+static sl_status hf_read_one(sl_hf_file *f, sl_vocab *v, sl_json *j, const char *part,
                              const hf_component *table, size_t n_table) {
     sl_json_text type;
-    if (!hf_type_of(*j, &type)) {
+    if (!sl_hf_type_of(*j, &type)) {
         sl_json copy = *j;
         (void)sl_json_skip(&copy);
         if (copy.failed) {
@@ -72,14 +72,14 @@ static sl_status hf_read_one(hf_file *f, sl_vocab *v, sl_json *j, const char *pa
 }
 
 /* null, a component, or a sequence whose components are in the list `list`. */
-static sl_status hf_read_part(hf_file *f, sl_vocab *v, sl_json j, const char *part,
+static sl_status hf_read_part(sl_hf_file *f, sl_vocab *v, sl_json j, const char *part,
                               const char *list, const hf_component *table, size_t n_table) {
     sl_json_text type;
     sl_json_text key;
     if (sl_json_peek(&j) == SL_JSON_NULL) {
         return SL_OK;
     }
-    if (!hf_type_of(j, &type) || !sl_json_text_is(&type, "Sequence")) {
+    if (!sl_hf_type_of(j, &type) || !sl_json_text_is(&type, "Sequence")) {
         return hf_read_one(f, v, &j, part, table, n_table);
     }
     (void)sl_json_enter_object(&j);
@@ -96,7 +96,7 @@ static sl_status hf_read_part(hf_file *f, sl_vocab *v, sl_json j, const char *pa
     return j.failed ? sl_json_fail(&j, f->err, f->name) : SL_OK;
 }
 
-static sl_status hf_pass(hf_file *f, sl_vocab *v, sl_json *j) {
+static sl_status hf_pass(sl_hf_file *f, sl_vocab *v, sl_json *j) {
     (void)f;
     (void)v;
     (void)sl_json_skip(j);
@@ -122,7 +122,7 @@ static bool hf_pattern(sl_json *j, sl_json_text *text, bool *regex) {
 }
 
 /* Replace {pattern, content}: is it exactly this? */
-static sl_status hf_replace(hf_file *f, sl_json *j, const char *part, const char *from,
+static sl_status hf_replace(sl_hf_file *f, sl_json *j, const char *part, const char *from,
                             const char *to) {
     sl_json_text key;
     sl_json_text pattern = {"", 0, false};
@@ -149,19 +149,19 @@ static sl_status hf_replace(hf_file *f, sl_json *j, const char *part, const char
 
 /* ---- normalizer ---- */
 
-static sl_status hf_norm_nfc(hf_file *f, sl_vocab *v, sl_json *j) {
+static sl_status hf_norm_nfc(sl_hf_file *f, sl_vocab *v, sl_json *j) {
     (void)f;
     v->nfc = true;
     (void)sl_json_skip(j);
     return SL_OK;
 }
 
-static sl_status hf_norm_replace(hf_file *f, sl_vocab *v, sl_json *j) {
+static sl_status hf_norm_replace(sl_hf_file *f, sl_vocab *v, sl_json *j) {
     v->space_mark = true;
     return hf_replace(f, j, "normalizer", " ", HF_MARK);
 }
 
-static sl_status hf_norm_prepend(hf_file *f, sl_vocab *v, sl_json *j) {
+static sl_status hf_norm_prepend(sl_hf_file *f, sl_vocab *v, sl_json *j) {
     sl_json_text key;
     (void)sl_json_enter_object(j);
     while (sl_json_next_key(j, &key)) {
@@ -177,7 +177,7 @@ static sl_status hf_norm_prepend(hf_file *f, sl_vocab *v, sl_json *j) {
     return SL_OK;
 }
 
-sl_status hf_read_normalizer(hf_file *f, sl_vocab *v) {
+sl_status sl_hf_read_normalizer(sl_hf_file *f, sl_vocab *v) {
     static const hf_component table[] = {
         {"NFC", hf_norm_nfc},
         {"Replace", hf_norm_replace},
@@ -192,7 +192,7 @@ sl_status hf_read_normalizer(hf_file *f, sl_vocab *v) {
 
 /* ---- pre_tokenizer ---- */
 
-static sl_status hf_add_stage(hf_file *f, sl_pre_cut cut, const char *what) {
+static sl_status hf_add_stage(sl_hf_file *f, sl_pre_cut cut, const char *what) {
     if (f->byte_level || f->n_stage == SL_PRE_MAX_STAGE) {
         return SL_FAIL(f->err, SL_ENOTSUP, "%s: pre_tokenizer: %s %s is not supported", f->name,
                        what, f->byte_level ? "after ByteLevel" : "as a fifth stage");
@@ -201,7 +201,7 @@ static sl_status hf_add_stage(hf_file *f, sl_pre_cut cut, const char *what) {
     return SL_OK;
 }
 
-static sl_status hf_pre_byte_level(hf_file *f, sl_vocab *v, sl_json *j) {
+static sl_status hf_pre_byte_level(sl_hf_file *f, sl_vocab *v, sl_json *j) {
     sl_json_text key;
     bool prefix = true;
     bool regex = true;
@@ -233,7 +233,7 @@ static sl_status hf_pre_byte_level(hf_file *f, sl_vocab *v, sl_json *j) {
     return SL_OK;
 }
 
-static sl_status hf_pre_split(hf_file *f, sl_vocab *v, sl_json *j) {
+static sl_status hf_pre_split(sl_hf_file *f, sl_vocab *v, sl_json *j) {
     sl_json_text key;
     sl_json_text pattern = {"", 0, false};
     sl_json_text behavior = {"", 0, false};
@@ -271,7 +271,7 @@ static sl_status hf_pre_split(hf_file *f, sl_vocab *v, sl_json *j) {
     return hf_add_stage(f, cut, "Split");
 }
 
-static sl_status hf_pre_digits(hf_file *f, sl_vocab *v, sl_json *j) {
+static sl_status hf_pre_digits(sl_hf_file *f, sl_vocab *v, sl_json *j) {
     sl_json_text key;
     bool individual = false;
     (void)v;
@@ -288,7 +288,7 @@ static sl_status hf_pre_digits(hf_file *f, sl_vocab *v, sl_json *j) {
 }
 
 /* Fields that the pre-tokenizer and the decoder share. */
-static sl_status hf_metaspace(hf_file *f, sl_json *j, const char *part, sl_space_prefix *prefix,
+static sl_status hf_metaspace(sl_hf_file *f, sl_json *j, const char *part, sl_space_prefix *prefix,
                               bool *split) {
     sl_json_text key;
     sl_json_text text;
@@ -326,7 +326,7 @@ static sl_status hf_metaspace(hf_file *f, sl_json *j, const char *part, sl_space
     return SL_OK;
 }
 
-static sl_status hf_pre_metaspace(hf_file *f, sl_vocab *v, sl_json *j) {
+static sl_status hf_pre_metaspace(sl_hf_file *f, sl_vocab *v, sl_json *j) {
     sl_space_prefix prefix;
     SL_TRY(hf_metaspace(f, j, "pre_tokenizer", &prefix, &v->space_splits));
     if (v->prefix != SL_PREFIX_NONE && prefix != SL_PREFIX_NONE) {
@@ -343,7 +343,7 @@ static sl_status hf_pre_metaspace(hf_file *f, sl_vocab *v, sl_json *j) {
     return SL_OK;
 }
 
-sl_status hf_read_pre_tokenizer(hf_file *f, sl_vocab *v) {
+sl_status sl_hf_read_pre_tokenizer(sl_hf_file *f, sl_vocab *v) {
     static const hf_component table[] = {
         {"ByteLevel", hf_pre_byte_level},
         {"Split", hf_pre_split},
@@ -409,7 +409,7 @@ static int32_t hf_template_id(sl_json j, const char *name) {
     return n == 1 && id >= 0 && id < SL_MAX_VOCAB && !j.failed ? (int32_t)id : -1;
 }
 
-static sl_status hf_post_template(hf_file *f, sl_vocab *v, sl_json *j) {
+static sl_status hf_post_template(sl_hf_file *f, sl_vocab *v, sl_json *j) {
     sl_json_text key;
     sl_json_text special[2];
     sl_json tokens = *j;
@@ -457,7 +457,7 @@ static sl_status hf_post_template(hf_file *f, sl_vocab *v, sl_json *j) {
         if ((i == 0 ? n_before : n_after) == 0) {
             continue;
         }
-        *ids[i] = hf_template_id(tokens, hf_shown(&special[i], name, sizeof name));
+        *ids[i] = hf_template_id(tokens, sl_hf_shown(&special[i], name, sizeof name));
         if (*ids[i] < 0) {
             return SL_FAIL(f->err, SL_EFORMAT,
                            "%s: post_processor: special_tokens gives no single id for '%s'",
@@ -468,7 +468,7 @@ static sl_status hf_post_template(hf_file *f, sl_vocab *v, sl_json *j) {
     return SL_OK;
 }
 
-sl_status hf_read_post_processor(hf_file *f) {
+sl_status sl_hf_read_post_processor(sl_hf_file *f) {
     static const hf_component table[] = {
         {"ByteLevel", hf_pass}, /* only moves offsets */
         {"TemplateProcessing", hf_post_template},
@@ -483,12 +483,12 @@ sl_status hf_read_post_processor(hf_file *f) {
 
 /* ---- decoder ---- */
 
-static sl_status hf_dec_replace(hf_file *f, sl_vocab *v, sl_json *j) {
+static sl_status hf_dec_replace(sl_hf_file *f, sl_vocab *v, sl_json *j) {
     (void)v;
     return hf_replace(f, j, "decoder", HF_MARK, " ");
 }
 
-static sl_status hf_dec_strip(hf_file *f, sl_vocab *v, sl_json *j) {
+static sl_status hf_dec_strip(sl_hf_file *f, sl_vocab *v, sl_json *j) {
     sl_json_text key;
     sl_json_text content = {"", 0, false};
     int64_t start = 0;
@@ -515,7 +515,7 @@ static sl_status hf_dec_strip(hf_file *f, sl_vocab *v, sl_json *j) {
     return SL_OK;
 }
 
-static sl_status hf_dec_metaspace(hf_file *f, sl_vocab *v, sl_json *j) {
+static sl_status hf_dec_metaspace(sl_hf_file *f, sl_vocab *v, sl_json *j) {
     sl_space_prefix prefix;
     bool split;
     SL_TRY(hf_metaspace(f, j, "decoder", &prefix, &split));
@@ -523,7 +523,7 @@ static sl_status hf_dec_metaspace(hf_file *f, sl_vocab *v, sl_json *j) {
     return SL_OK;
 }
 
-sl_status hf_read_decoder(hf_file *f, sl_vocab *v) {
+sl_status sl_hf_read_decoder(sl_hf_file *f, sl_vocab *v) {
     static const hf_component table[] = {
         {"ByteLevel", hf_pass},      {"ByteFallback", hf_pass}, {"Fuse", hf_pass},
         {"Replace", hf_dec_replace}, {"Strip", hf_dec_strip},   {"Metaspace", hf_dec_metaspace},
