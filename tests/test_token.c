@@ -403,9 +403,23 @@ static void test_nfc(void **state) {
 
 /* ---- memory ---- */
 
+static bool tok_can_normalise(void) {
+    char *out;
+    size_t n, cap;
+    sl_error err;
+    const sl_status status =
+        sl_unicode_nfc(&tok_ledger, SL_ACCOUNT_TOKEN, "e\xCC\x81", 3, &out, &n, &cap, &err);
+    if (status == SL_OK) {
+        sl_release(&tok_ledger, SL_ACCOUNT_TOKEN, out, cap);
+    }
+    return status == SL_OK;
+}
+
 /* Each allocation of opening and encoding fails once. */
 static void tok_starve(const void *json, size_t n_json, const sl_container *c) {
-    const char text[] = "Hello <|im_end|> wo\xCC\x81rld, an unpronounceableword again";
+    const char *text = tok_can_normalise()
+                           ? "Hello <|im_end|> wo\xCC\x81rld, an unpronounceableword again"
+                           : "Hello <|im_end|> world, an unpronounceableword again";
     sl_memory before;
     sl_ledger_read(&tok_ledger, &before);
     bool done = false;
@@ -420,7 +434,7 @@ static void tok_starve(const void *json, size_t n_json, const sl_container *c) {
         int32_t ids[128];
         size_t n = 0;
         if (status == SL_OK) {
-            status = sl_tokenizer_encode(t, text, sizeof text - 1, 0, NULL, 0, ids, 128, &n, &err);
+            status = sl_tokenizer_encode(t, text, strlen(text), 0, NULL, 0, ids, 128, &n, &err);
         }
         done = status == SL_OK;
         atomic_store(&tok_ledger.fail_after, -1);

@@ -108,11 +108,16 @@ static sl_tokenizer *vec_open(const char *line, const char *name, sl_container *
     return t;
 }
 
+/* NULL: the text needs normalising, and this build cannot. */
 static int32_t *vec_encode(const sl_tokenizer *t, const vec_text *text, uint32_t flags, size_t *n) {
     sl_error err;
     size_t n_again;
-    assert_int_equal(
-        sl_tokenizer_encode(t, text->text, text->n_text, flags, NULL, 0, NULL, 0, n, &err), SL_OK);
+    const sl_status status =
+        sl_tokenizer_encode(t, text->text, text->n_text, flags, NULL, 0, NULL, 0, n, &err);
+    if (status == SL_ENOTSUP && strstr(err.text, "utf8proc") != NULL) {
+        return NULL;
+    }
+    assert_int_equal(status, SL_OK);
     int32_t *ids = malloc((*n + 1) * sizeof *ids);
     assert_non_null(ids);
     assert_int_equal(
@@ -198,6 +203,10 @@ static size_t vec_run(const char *name, const char *file) {
         flags |= letter == 'n' ? SL_TOKENIZE_NO_SPECIAL : 0;
         size_t n;
         int32_t *ids = vec_encode(t, text, flags, &n);
+        if (ids == NULL) {
+            printf("skipped: %s: this build has no utf8proc\n", what);
+            continue;
+        }
         if (letter == 'b') {
             vec_long_ids_are(what, ids, n, rest, end);
         } else if (letter == 'd') {
