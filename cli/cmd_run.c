@@ -19,7 +19,7 @@
 typedef struct run_args {
     cli_args common;
     const char *prompt, *file, *system;
-    bool chat, quiet;
+    bool chat, quiet, ignore_eog;
     int32_t max_tokens, top_k, repeat_last_n;
     float temperature, top_p, min_p, repeat_penalty;
     cli_seed seed;
@@ -254,6 +254,7 @@ static int run_generate(run_state *run) {
                      .seed = run_seed(args)},
         .stop = args->stop.item,
         .n_stop = args->stop.n,
+        .ignore_eog = args->ignore_eog,
     };
     run->result.seed = options.sampling.seed;
     run->result.i_stop = -1;
@@ -474,6 +475,10 @@ static const cli_option run_options[] = {
      RUN_AT(stop),
      .arg = "TEXT",
      .help = "stop before this text; may be given up to 16 times"},
+    {.name = "ignore-eog",
+     .kind = cli_kind_flag,
+     RUN_AT(ignore_eog),
+     .help = "go on after the model's end"},
     {.name = "temperature",
      .kind = cli_kind_real,
      RUN_AT(temperature),

@@ -1,5 +1,6 @@
 /* test_token_vectors.c - ids that independent implementations give for tricky texts (tests/data/token, see
  * tools/make_token_vectors.py for the format). Vocabularies that have not been fetched are skipped by name. */
+#define _GNU_SOURCE /* scandir */
 #include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -105,7 +105,7 @@ class Help(Cli):
 
     def test_options_are_the_promised_ones(self):
         promised = {
-            "run": "prompt file chat system max-tokens stop temperature top-k top-p min-p repeat-penalty seed ctx batch threads"
+            "run": "prompt file chat system max-tokens stop ignore-eog temperature top-k top-p min-p repeat-penalty seed ctx batch threads"
                    " isa store kv-type mem-limit tokenizer-json quiet json help",
             "tokenize": "model tokenizer-json ids no-bos json help",
             "inspect": "full store json help",
