@@ -66,9 +66,9 @@ static size_t inspect_types(const inspect_facts *facts, inspect_type types[INSPE
     return n;
 }
 
-/* One metadata value as text in memory of our own, n its length; NULL: no memory. i_item -1: the whole value. */
-static char *inspect_meta(const inspect_facts *facts, int64_t i_meta, int64_t i_item, bool full,
-                          const char **key, char *type, size_t cap_type, size_t *n) {
+/* One metadata value as text in memory of our own, n its length; NULL: no memory. */
+static char *inspect_meta(const inspect_facts *facts, int64_t i_meta, bool full, const char **key,
+                          char *type, size_t cap_type, size_t *n) {
     size_t cap = 4096;
     for (;;) {
         char *text = malloc(cap);
@@ -78,9 +78,7 @@ static char *inspect_meta(const inspect_facts *facts, int64_t i_meta, int64_t i_
         text[0] = '\0';
         *n = 0;
         const sl_status status =
-            i_item < 0
-                ? sl_file_get_meta(facts->file, i_meta, full, key, type, cap_type, text, cap, n)
-                : sl_file_get_meta_item(facts->file, i_meta, i_item, text, cap, n);
+            sl_file_get_meta(facts->file, i_meta, full, key, type, cap_type, text, cap, n);
         if (status != SL_OK) {
             text[0] = '\0';
             *n = 0;
@@ -192,7 +190,7 @@ static int inspect_text(const inspect_facts *facts) {
         const char *key = "";
         char type[64] = "";
         size_t n;
-        char *text = inspect_meta(facts, i, -1, facts->full, &key, type, sizeof type, &n);
+        char *text = inspect_meta(facts, i, facts->full, &key, type, sizeof type, &n);
         if (text == NULL) {
             return cli_fail(CLI_FAILED, "the system has no more memory");
         }
@@ -250,12 +248,25 @@ static int64_t inspect_array(const char *type, char item[16]) {
     return strtoll(comma + 1, NULL, 10);
 }
 
+typedef struct inspect_items {
+    cli_json *json;
+    const char *key;  /* NULL inside an array */
+    const char *type; /* of an item */
+} inspect_items;
+
+static bool inspect_json_item(void *user, int64_t i_item, const char *text, size_t n_text) {
+    (void)i_item;
+    const inspect_items *items = user;
+    inspect_json_value(items->json, items->key, items->type, text, n_text);
+    return true;
+}
+
 static bool inspect_json_meta(cli_json *j, const inspect_facts *facts, int64_t i_meta) {
     const char *key = "";
     char type[64] = "";
     char item[16];
     size_t n;
-    char *text = inspect_meta(facts, i_meta, -1, false, &key, type, sizeof type, &n);
+    char *text = inspect_meta(facts, i_meta, false, &key, type, sizeof type, &n);
     if (text == NULL) {
         return false;
     }
@@ -264,29 +275,23 @@ static bool inspect_json_meta(cli_json *j, const inspect_facts *facts, int64_t i
     cli_json_str(j, "key", key);
     cli_json_str(j, "type", type);
     const int64_t n_item = inspect_array(type, item);
-    if (n_item >= 0) {
+    const bool is_array = n_item >= 0;
+    if (is_array) {
         cli_json_int(j, "n_item", n_item);
     }
-    bool ok = true;
-    if (n_item < 0 || facts->full) {
-        if (n_item >= 0) {
+    if (!is_array || facts->full) {
+        inspect_items items = {
+            .json = j, .key = is_array ? NULL : "value", .type = is_array ? item : type};
+        if (is_array) {
             cli_json_open(j, "value", '[');
         }
-        for (int64_t i = 0; i < (n_item < 0 ? 1 : n_item) && ok; i++) {
-            text = inspect_meta(facts, i_meta, i, true, NULL, NULL, 0, &n);
-            ok = text != NULL;
-            if (ok) {
-                inspect_json_value(j, n_item < 0 ? "value" : NULL, n_item < 0 ? type : item, text,
-                                   n);
-            }
-            free(text);
-        }
-        if (n_item >= 0) {
+        (void)sl_file_each_meta_item(facts->file, i_meta, inspect_json_item, &items);
+        if (is_array) {
             cli_json_close(j);
         }
     }
     cli_json_close(j);
-    return ok;
+    return true;
 }
 
 static void inspect_json_id(cli_json *j, const char *key, int32_t id) {

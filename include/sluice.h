@@ -216,7 +216,13 @@ SL_API sl_status sl_file_get_meta(const sl_file *file, int64_t i_meta, bool full
                                   size_t *n_text);
 /* Number of elements of a metadata entry (1 for a scalar); -1 out of range. */
 SL_API int64_t sl_file_meta_count(const sl_file *file, int64_t i_meta);
-/* Element i_item of a metadata entry as text, strings byte for byte; SL_EINVAL out of range. */
+/* All elements of a metadata entry in order, as text (numbers NUL-terminated, strings not and byte for byte; valid for the call), in
+ * one sweep; false from the callback ends it. SL_EINVAL out of range. */
+typedef bool (*sl_item_fn)(void *user, int64_t i_item, const char *text, size_t n_text);
+SL_API sl_status sl_file_each_meta_item(const sl_file *file, int64_t i_meta, sl_item_fn each,
+                                        void *user);
+/* Element i_item of a metadata entry as text, strings byte for byte; SL_EINVAL out of range. Finding a string costs a
+ * walk over those before it. */
 SL_API sl_status sl_file_get_meta_item(const sl_file *file, int64_t i_meta, int64_t i_item,
                                        char *text, size_t cap_text, size_t *n_text);
 SL_API int64_t sl_file_find_meta(const sl_file *file, const char *key); /* index, or -1 */
@@ -403,7 +409,8 @@ typedef struct sl_generate_result {
 typedef bool (*sl_text_fn)(void *user, int32_t id, const char *text, size_t n_text);
 
 /* Append the prompt, then generate. The last sampled token is not evaluated: afterwards the KV cache holds the prompt
- * and the generated tokens but the last (all of them when an end-of-generation token was sampled). on_text may be NULL; result may be NULL. Statuses as sl_session_eval. */
+ * and the generated tokens but the last (all of them when an end-of-generation token was sampled).
+ * result is filled whatever the status, so that a cancelled run can still tell what it did. on_text may be NULL; result may be NULL. Statuses as sl_session_eval. */
 SL_API sl_status sl_generate(sl_session *session, const int32_t *ids, size_t n_ids,
                              const sl_generate_options *options, sl_text_fn on_text, void *user,
                              sl_generate_result *result, sl_error *err);

@@ -219,6 +219,33 @@ sl_status sl_file_get_meta_item(const sl_file *file, int64_t i_meta, int64_t i_i
     return SL_OK;
 }
 
+sl_status sl_file_each_meta_item(const sl_file *file, int64_t i_meta, sl_item_fn each, void *user) {
+    if (file == NULL || each == NULL || i_meta < 0 || i_meta >= file->container->n_meta) {
+        return SL_EINVAL;
+    }
+    const sl_meta *m = &file->container->meta[i_meta];
+    const sl_meta_type type = m->type == SL_META_ARR ? m->item : m->type;
+    sl_cursor at = sl_meta_strings(m);
+    for (int64_t i = 0; i < m->n_item; i++) {
+        char number[64] = {0}; /* so that a number ends with a NUL */
+        const char *text = number;
+        size_t n_text = 0;
+        if (type == SL_META_STR) {
+            if (!sl_meta_next_str(&at, &text, &n_text)) {
+                return SL_EINTERNAL; /* the header was checked when it was opened */
+            }
+        } else {
+            file_text t = {.at = number, .cap = sizeof number};
+            file_put_item(&t, m, type, i);
+            n_text = t.n;
+        }
+        if (!each(user, i, text, n_text)) {
+            break;
+        }
+    }
+    return SL_OK;
+}
+
 int64_t sl_file_meta_count(const sl_file *file, int64_t i_meta) {
     return file != NULL && i_meta >= 0 && i_meta < file->container->n_meta
                ? file->container->meta[i_meta].n_item
