@@ -13,8 +13,9 @@
 #include "help_gguf.h"
 #include "help_paths.h"
 
-const char *const golden_tree[] = {"llama_rope3_tied-f16", "llama_spm-q8_0",  "qwen2-q8_0",
-                                   "gemma3_text-q8_0",     "qwen3_k256-q4_k", NULL};
+const char *const golden_tree[] = {
+    "llama_rope3_tied-f16", "llama_spm-q8_0",   "qwen2-q8_0", "gemma3_text-q8_0",
+    "qwen3_k256-q4_k",      "mistral_swa-q8_0", NULL};
 
 const char *golden_path(const char *file) { return help_text("%s/golden/%s", SL_TEST_DATA, file); }
 

@@ -49,8 +49,11 @@ QUANTS = ["f16", "bf16", "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_k", "q3_k",
 # Models that live in the tree, from the oracle's folders.
 COPIES = ["gguf/llama_rope3_tied-f16.gguf", "gguf/llama_spm-q8_0.gguf", "gguf/qwen2-q8_0.gguf",
           "gguf/gemma3_text-q8_0.gguf", "quants/qwen3_k256-q4_k.gguf"]
+# The same, with the key that llama.cpp's converter leaves out.
+WITH_WINDOW = ["gguf/mistral_swa-q8_0.gguf"]
 # Files whose exactly dequantised weights are run through transformers here.
-EXACT = [("qwen2", "q8_0"), ("gemma3_text", "q8_0"), ("llama_rope3_tied", "q8_0"), ("llama_spm", "q8_0")]
+EXACT = [("qwen2", "q8_0"), ("gemma3_text", "q8_0"), ("llama_rope3_tied", "q8_0"), ("llama_spm", "q8_0"),
+         ("mistral_swa", "q8_0")]
 
 
 def line_int(key, values):
@@ -73,15 +76,21 @@ def write(out, name, text):
     print(f"{name}: {len(text)} bytes")
 
 
+def window(oracle, name):
+    """The line about a window that the GGUF file does not name."""
+    config = json.load(open(f"{oracle}/models/{name}/config.json"))
+    if config["model_type"] == "mistral" and config.get("sliding_window"):
+        return f"window {config['sliding_window']}\n"
+    return ""
+
+
 def plain(oracle, out, name, noise):
     info = json.load(open(f"{oracle}/models/{name}/expected.json"))
     want = load_file(f"{oracle}/models/{name}/expected.safetensors")
     n_vocab = want["one.last_logits"].shape[-1]
-    config = json.load(open(f"{oracle}/models/{name}/config.json"))
     text = head(name, f"{info['architecture']} by transformers {info['transformers']}, float32, seed {info['seed']}",
                 n_vocab)
-    if config["model_type"] == "mistral" and config.get("sliding_window"):
-        text += f"window {config['sliding_window']}\n"
+    text += window(oracle, name)
     for prompt, p in info["prompts"].items():
         text += f"prompt {prompt}\n" + line_int("ids", p["ids"]) + line_int("argmax", p["argmax"])
         text += line_float("max", want[f"{prompt}.max"]) + line_float("logsumexp", want[f"{prompt}.logsumexp"])
@@ -153,12 +162,35 @@ def exact(oracle, out, name, kind):
     model.load_state_dict(state, strict=True)
     info = json.load(open(f"{source}/expected.json"))
     text = head(f"{name}-{kind}", f"exactly dequantised weights of {name}-{kind}.gguf", config.vocab_size)
+    text += window(oracle, name)
     for prompt, p in info["prompts"].items():
         with torch.no_grad():
             logits = model(input_ids=torch.tensor([p["ids"]]), use_cache=False).logits[0].float().numpy()
         text += f"prompt {prompt}\n" + line_int("ids", p["ids"]) + line_int("argmax", logits.argmax(-1))
         text += line_float("max", logits.max(-1)) + line_float("last", logits[-1])
     write(out, f"{name}-{kind}.vec", text + "end\n")
+
+
+def with_window(oracle, out, path):
+    import gguf
+    name = os.path.basename(path).rsplit("-", 1)[0]
+    reader = gguf.GGUFReader(f"{oracle}/{path}")
+    arch = reader.fields["general.architecture"].contents()
+    writer = gguf.GGUFWriter(os.path.join(out, os.path.basename(path)), arch)
+    for key, field in reader.fields.items():
+        if key.startswith("GGUF.") or key == "general.architecture":
+            continue
+        if field.types[0] == gguf.GGUFValueType.ARRAY:
+            writer.add_key_value(key, field.contents(), field.types[0], field.types[1])
+        else:
+            writer.add_key_value(key, field.contents(), field.types[0])
+    writer.add_uint32(f"{arch}.attention.sliding_window", int(window(oracle, name).split()[1]))
+    for t in reader.tensors:
+        writer.add_tensor(t.name, np.array(t.data), raw_dtype=t.tensor_type)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
 
 
 def main():
@@ -181,6 +213,8 @@ def main():
     except ImportError as e:
         print(f"left as they are, for want of {e.name}: " + ", ".join(f"{n}-{k}.vec" for n, k in EXACT))
         return
+    for path in WITH_WINDOW:
+        with_window(args.oracle, args.out, path)
     for name, kind in EXACT:
         exact(args.oracle, args.out, name, kind)
 
