@@ -13,6 +13,18 @@
 #include "help_paths.h"
 #include <cmocka.h>
 
+/* Builds that watch every access are slow: they take shorter prompts. */
+#if defined(__SANITIZE_THREAD__)
+#define BITS_SLOW 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define BITS_SLOW 1
+#endif
+#endif
+#ifndef BITS_SLOW
+#define BITS_SLOW 0
+#endif
+
 /* How the tokens are handed over. */
 typedef enum bits_calls {
     BITS_ONE_CALL,
@@ -234,17 +246,17 @@ static void bits_tree(const char *isa, const char *act, const char *kv_type, con
 
 static void test_default(void **state) {
     (void)state;
-    bits_tree(NULL, NULL, "f16", "long");
+    bits_tree(NULL, NULL, "f16", BITS_SLOW ? "chat" : "long");
 }
 
 static void test_exact(void **state) {
     (void)state;
-    bits_tree(NULL, "exact", "f32", "chat");
+    bits_tree(NULL, "exact", "f32", BITS_SLOW ? "short" : "chat");
 }
 
 static void test_scalar(void **state) {
     (void)state;
-    bits_tree("scalar", NULL, "f16", "chat");
+    bits_tree("scalar", NULL, "f16", BITS_SLOW ? "short" : "chat");
 }
 
 /* A real model: wide rows, a large head, Q4_1. */
