@@ -11,7 +11,7 @@
  *     sl_engine_open(NULL, &engine, &err);
  *     sl_model_open(engine, "model.gguf", NULL, &model, &err);
  *     sl_session_open(model, NULL, &session, &err);
- *     sl_generate(session, ids, n_ids, NULL, on_token, user, NULL, &err);
+ *     sl_generate(session, ids, n_ids, NULL, on_text, user, NULL, &err);
  *
  * Conventions
  *   - Functions that can fail return sl_status and take an sl_error last (NULL: code only). A `T **out` is written
