@@ -29,7 +29,7 @@ run_preset() { # run_preset PRESET
     say "build $1"
     tools/build.sh "$1"
     say "test $1"
-    ctest --preset "$1" -j "$jobs" --timeout 1200 --no-tests=error || failed="$failed $1"
+    ctest --preset "$1" -j "$jobs" --no-tests=error || failed="$failed $1"
 }
 
 run_preset release
