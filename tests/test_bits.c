@@ -266,6 +266,10 @@ static void test_smollm2(void **state) {
         print_message("SmolLM2 is not fetched\n");
         skip();
     }
+    if (BITS_SLOW) {
+        print_message("a build with the thread sanitizer takes too long over SmolLM2\n");
+        skip();
+    }
     char path[4096];
     (void)snprintf(path, sizeof path, "%s", found);
     const char text[] = "The little house on the hill had three windows, a red door, and a cat "
