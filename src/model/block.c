@@ -127,6 +127,12 @@ sl_status sl_build_embed(sl_build *b, float scale, int32_t *x, sl_error *err) {
     op.u.embed.scale = scale;
     SL_TRY(sl_weights_matrix(b->net->weights, "token_embd.weight", hp->n_vocab, hp->n_embd,
                              &op.w[0], err));
+    const sl_qtype_info *type = sl_weights_view(b->net->weights)[op.w[0]].type;
+    if (type->decode == NULL) { /* rows are looked up, not multiplied */
+        return SL_FAIL(err, SL_ENOTSUP,
+                       "tensor 'token_embd.weight' has the type %s, which cannot be decoded",
+                       type->name);
+    }
     SL_TRY(build_value(b, SL_ROWS_TOK, hp->n_embd, &op.out[0], err));
     *x = op.out[0];
     return sl_graph_add(build_graph(b), &op, err);

@@ -53,10 +53,12 @@ static sl_status bpe_word(sl_encoder *e, const char *text, size_t n) {
         return SL_OK;
     }
     SL_TRY(sl_merge_run(e, text, first, (uint32_t)n, sl_merge_by_rank));
+    /* In a GGUF a byte without a token gives none, as in the reference engine: the "unknown" id of such a file is often a
+     * control token (SmolLM2: the end of text), which text must never become. */
     for (uint32_t at = first; at < n; at = e->symbol[at].next) {
         if (e->symbol[at].id >= 0) {
             sl_encoder_put(e, e->symbol[at].id);
-        } else {
+        } else if (v->skip_missing) {
             sl_encoder_put_unk(e);
         }
     }
