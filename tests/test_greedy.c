@@ -292,6 +292,9 @@ static double greedy_check(golden_rig *rig, golden_rig *exact, const greedy_case
     return 0;
 }
 
+/* Models whose file was there. (A fetch that failed leaves a folder, so folders say nothing.) */
+static int greedy_n_found;
+
 static void greedy_run(const char *name) {
     static greedy_model fast_text, exact_text;
     greedy_read("greedy.json", name, &fast_text);
@@ -301,6 +304,7 @@ static void greedy_run(const char *name) {
         print_message("%s/%s is not fetched\n", name, fast_text.file);
         skip();
     }
+    greedy_n_found++;
     char path[4096];
     (void)snprintf(path, sizeof path, "%s", found);
     const sl_engine_options exact_options = {.size = sizeof exact_options, .act = "exact"};
@@ -345,14 +349,14 @@ static void test_gemma270m(void **state) {
 }
 
 int main(void) {
-    if (help_model("smollm2", ".") == NULL && help_model("qwen0.5b", ".") == NULL &&
-        help_model("gemma270m", ".") == NULL) {
-        help_skip("none of the real models is fetched");
-    }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_smollm2),
         cmocka_unit_test(test_qwen_half),
         cmocka_unit_test(test_gemma270m),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const int n_failed = cmocka_run_group_tests(tests, NULL, NULL);
+    if (n_failed == 0 && greedy_n_found == 0) {
+        help_skip("none of the real models is fetched");
+    }
+    return n_failed;
 }
